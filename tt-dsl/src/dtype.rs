@@ -3,7 +3,7 @@
 
 use bytemuck::Pod;
 use core::fmt::Debug;
-use num_traits::Zero;
+use num_traits::{ToPrimitive, Zero};
 
 mod sealed {
     pub trait Sealed {}
@@ -16,7 +16,9 @@ mod sealed {
 )]
 pub trait Dtype: sealed::Sealed + 'static {
     /// How an element lies in memory.
-    type Repr: Pod + Zero + Debug + PartialEq + Send + Sync;
+    ///
+    /// `ToPrimitive` is there for measuring: [`crate::parity`] reads every dtype as numbers.
+    type Repr: Pod + Zero + ToPrimitive + Debug + PartialEq + Send + Sync;
     /// The name as safetensors writes it.
     const NAME: &'static str;
     /// Bytes per element.

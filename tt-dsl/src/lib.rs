@@ -24,21 +24,26 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`dim`], [`fact`], [`shape`], [`dtype`] | the types that describe a tensor |
+//! | [`mod@dim`], [`fact`], [`shape`], [`dtype`] | the types that describe a tensor |
 //! | [`tensor`], [`view`], [`host`] | tensors on a backend, views of them, masters in host memory |
 //! | [`weight`], [`state`], [`step`], [`logits`] | the few kinds that a model needs beside plain tensors |
 //! | [`backend`] | the operations and their contracts |
+//! | [`parity`], [`shadow`], [`traced`] | how far two tensors are apart; backends that compare or count |
 
 pub mod backend;
+pub mod decorator;
 pub mod dim;
 pub mod dtype;
 pub mod fact;
 pub mod host;
 pub mod logits;
+pub mod parity;
+pub mod shadow;
 pub mod shape;
 pub mod state;
 pub mod step;
 pub mod tensor;
+pub mod traced;
 pub mod view;
 pub mod weight;
 
@@ -50,10 +55,12 @@ pub use dtype::{Bf16, Dtype, F32, U32};
 pub use fact::{AtLeast, MultipleOf, SameSize, TileAligned};
 pub use host::{HostBytes, LengthError, Master};
 pub use logits::LogitsF32;
+pub use shadow::Shadow;
 pub use shape::Shape;
 pub use state::{ConvState, DeltaState, KvCache};
 pub use step::{RowsError, Span, Step, Tokens, TokensError};
 pub use tensor::Tensor;
+pub use traced::Traced;
 pub use view::{Contiguous, FirstOfPair, Geometry, Layout, SecondOfPair, View};
 pub use weight::{PlainNorm, ZeroCentredNorm};
 

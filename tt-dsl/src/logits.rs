@@ -20,4 +20,9 @@ impl<B: Backend, V: Dim> LogitsF32<B, V> {
     pub fn tensor(&self) -> &Tensor<B, (V,), F32> {
         &self.0
     }
+
+    /// Takes the tensor out.
+    pub fn into_tensor(self) -> Tensor<B, (V,), F32> {
+        self.0
+    }
 }

@@ -98,6 +98,11 @@ impl<B: Backend, T: Dim> Step<B, T> {
         &self.buffer
     }
 
+    /// Takes the buffer out. For decorators.
+    pub fn into_buffer(self) -> B::Buffer<U32> {
+        self.buffer
+    }
+
     /// The valid rows and their positions.
     pub fn span(&self) -> Span<T> {
         self.span
@@ -127,6 +132,11 @@ impl<B: Backend, T: Dim, V: Dim> Tokens<B, T, V> {
     /// For decorators.
     pub fn from_step(step: Step<B, T>) -> Self {
         Self { step, of: PhantomData }
+    }
+
+    /// Takes the step out. For decorators.
+    pub fn into_step(self) -> Step<B, T> {
+        self.step
     }
 
     /// The positions, which most ops need without the ids.

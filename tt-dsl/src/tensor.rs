@@ -6,11 +6,15 @@ use crate::dtype::Dtype;
 use crate::fact::SameSize;
 use crate::shape::Shape;
 use crate::view::{Contiguous, FirstOfPair, SecondOfPair, View};
+use bytemuck::TransparentWrapper;
 use core::fmt;
 use core::marker::PhantomData;
 
 /// A tensor of shape `S` and dtype `E` that lives on backend `B`: row-major and contiguous,
 /// always. It is its buffer and nothing else; shape and dtype take no memory and no time.
+#[derive(TransparentWrapper)]
+#[repr(transparent)]
+#[transparent(B::Buffer<E>)]
 pub struct Tensor<B: Backend, S: Shape, E: Dtype> {
     buffer: B::Buffer<E>,
     of: PhantomData<fn() -> S>,
@@ -20,6 +24,12 @@ impl<B: Backend, S: Shape, E: Dtype> Tensor<B, S, E> {
     /// Wraps a buffer. For backends: the buffer must hold `S::NUMEL` elements, row-major.
     pub fn from_buffer(buffer: B::Buffer<E>) -> Self {
         Self { buffer, of: PhantomData }
+    }
+
+    /// A buffer that lies elsewhere as the tensor it is. For decorators, whose tensors hold the
+    /// buffers of other backends; the same condition holds.
+    pub fn from_buffer_ref(buffer: &B::Buffer<E>) -> &Self {
+        Self::wrap_ref(buffer)
     }
 
     /// The buffer.

@@ -1,0 +1,23 @@
+//! What `ui/heads_not_multiple_of_kv_heads.rs` should have been.
+
+use tt_dsl::{Backend, Bf16, By, KvCache, Step, Tensor, dim};
+
+dim! {
+    Rows = 32;
+    Heads = 8;
+    KvHeads = 2;
+    HeadDim = 64;
+    Ctx = 128;
+}
+
+fn attend<B: Backend>(
+    b: &B,
+    q: &Tensor<B, (Rows, By<Heads, HeadDim>), Bf16>,
+    kv: &Tensor<B, (Rows, By<KvHeads, HeadDim>), Bf16>,
+    cache: &mut KvCache<B, KvHeads, HeadDim, Ctx>,
+    step: &Step<B, Rows>,
+) -> Tensor<B, (Rows, By<Heads, HeadDim>), Bf16> {
+    b.attention(q, kv, kv, cache, step)
+}
+
+fn main() {}

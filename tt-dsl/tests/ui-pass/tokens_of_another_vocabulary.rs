@@ -1,0 +1,19 @@
+//! What `ui/tokens_of_another_vocabulary.rs` should have been.
+
+use tt_dsl::{Backend, Bf16, Dim, Tensor, Tokens, dim};
+
+dim! {
+    Vocab = 248_320;
+    DraftVocab = 32_000;
+    Hidden = 1024;
+}
+
+fn embed<B: Backend, T: Dim>(
+    b: &B,
+    tokens: &Tokens<B, T, Vocab>,
+    table: &Tensor<B, (Vocab, Hidden), Bf16>,
+) -> Tensor<B, (T, Hidden), Bf16> {
+    b.embed(tokens, table)
+}
+
+fn main() {}

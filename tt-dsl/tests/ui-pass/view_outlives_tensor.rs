@@ -1,0 +1,19 @@
+//! What `ui/view_outlives_tensor.rs` should have been.
+
+use tt_dsl::{Backend, Bf16, By, Dim, Tensor, ZeroCentredNorm, dim};
+
+dim! {
+    Heads = 8;
+    HeadDim = 256;
+}
+
+fn queries<B: Backend, T: Dim>(
+    b: &B,
+    x: Tensor<B, (T, By<Heads, HeadDim>), Bf16>,
+    w: &ZeroCentredNorm<B, HeadDim>,
+) -> Tensor<B, (T, By<Heads, HeadDim>), Bf16> {
+    let view = x.view();
+    b.rms_norm_heads(view, w, 1e-6)
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! A single dim where a shape is meant.
+
+use tt_dsl::{Backend, Bf16, Tensor, dim};
+
+dim! {
+    Hidden = 1024;
+}
+
+struct Bias<B: Backend> {
+    values: Tensor<B, Hidden, Bf16>,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! Museum 14. A buffer under a geometry that is not its own.
+
+use tt_dsl::{Backend, Bf16, By, Dim, Tensor, dim};
+
+dim! {
+    Hidden = 1024;
+    Heads = 8;
+    HeadDim = 256;
+}
+
+fn as_heads<B: Backend, T: Dim>(x: Tensor<B, (T, Hidden), Bf16>) -> Tensor<B, (T, By<Heads, HeadDim>), Bf16> {
+    x.columns_as()
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+//! Museum 21. Two sequences that share one state.
+
+use tt_dsl::{Backend, ConvState, dim};
+
+dim! {
+    Channels = 6144;
+    Kernel = 4;
+}
+
+type State<B> = ConvState<B, Channels, Kernel>;
+
+fn decode<B: Backend>(_first: &mut State<B>, _second: &mut State<B>) {}
+
+fn run<B: Backend>(first: &mut State<B>, second: &mut State<B>) {
+    decode(second, first);
+    decode(first, first);
+}
+
+fn main() {}
