@@ -1,0 +1,256 @@
+//! Text to token ids and back.
+//!
+//! The vocabulary comes from `tokenizer.json` as it is published and must be the model's: every id
+//! has a row in the embedding table, nearly every row has a token, and the end-of-sequence id is a
+//! special token. Published checkpoints leave rows at the end unused (243 of 248,320), so fewer
+//! tokens than rows is right, but far fewer is the tokenizer of another model.
+
+use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::config::Config;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use tt_dsl::Dim;
+
+/// Rows of the embedding table, in percent, that must have a token.
+const NAMED_ROWS_PERCENT: usize = 90;
+
+/// Why a tokenizer was refused, or could not encode a text.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenizerError {
+    /// The file could not be read.
+    #[error(transparent)]
+    File(#[from] CheckpointError),
+    /// It is not a tokenizer.
+    #[error("{place}: expected a byte-level BPE tokenizer, found: {found}")]
+    Format {
+        /// The file.
+        place: String,
+        /// What the parser said.
+        found: String,
+    },
+    /// It is the tokenizer of another model.
+    #[error("{place}: expected the vocabulary of {config} ({expected}), found {found}")]
+    Vocabulary {
+        /// The file.
+        place: String,
+        /// The configuration's name.
+        config: &'static str,
+        /// What the configuration asks for.
+        expected: String,
+        /// What the tokenizer has.
+        found: String,
+    },
+    /// A text that cannot be encoded.
+    #[error("cannot encode the text: {0}")]
+    Encode(String),
+}
+
+/// A byte-level BPE tokenizer whose vocabulary is that of a configuration.
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    bytes: ByteAlphabet,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a checkpoint of configuration `C`.
+    pub fn of<C: Config>(checkpoint: &Checkpoint) -> Result<Self, TokenizerError> {
+        let (place, bytes) = checkpoint.tokenizer_bytes()?;
+        Self::parse::<C>(&place, &bytes)
+    }
+
+    /// Parses the bytes of a `tokenizer.json` that is at `place`.
+    pub fn parse<C: Config>(place: &str, bytes: &[u8]) -> Result<Self, TokenizerError> {
+        let format = |found: String| TokenizerError::Format { place: place.to_owned(), found };
+        Pipeline::check(bytes).map_err(format)?;
+        let mut inner =
+            tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| format(error.to_string()))?;
+        // Both are for batches. A prompt that is too long is an error elsewhere, never cut.
+        inner.with_truncation(None).map_err(|error| format(error.to_string()))?;
+        inner.with_padding(None);
+        check_vocabulary::<C>(place, &inner)?;
+        Ok(Self { inner, bytes: ByteAlphabet::new() })
+    }
+
+    /// The ids of a text. Nothing is put before or after them.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        let encoding =
+            self.inner.encode(text, false).map_err(|error| TokenizerError::Encode(error.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The text of ids, without special tokens. Bytes that are no UTF-8 become U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        let mut stream = self.stream();
+        let mut text: String = ids.iter().map(|&id| stream.push(id)).collect();
+        text.push_str(&stream.finish());
+        text
+    }
+
+    /// A decoder that takes ids one by one.
+    pub fn stream(&self) -> TextStream<'_> {
+        TextStream { tokenizer: self, pending: Vec::new() }
+    }
+
+    /// The bytes of a token; none for a special token or an id without one.
+    fn bytes_of(&self, id: u32) -> Vec<u8> {
+        match self.inner.id_to_token(id) {
+            Some(token) if !self.inner.get_added_vocabulary().is_special_token(&token) => {
+                self.bytes.bytes_of(&token)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Text as it grows token by token. A character whose bytes are spread over tokens appears when
+/// its last byte is there, never in part.
+pub struct TextStream<'t> {
+    tokenizer: &'t Tokenizer,
+    /// The beginning of a character: at most three bytes.
+    pending: Vec<u8>,
+}
+
+impl TextStream<'_> {
+    /// The text that is certain now that `id` has come.
+    pub fn push(&mut self, id: u32) -> String {
+        self.pending.extend(self.tokenizer.bytes_of(id));
+        let incomplete = incomplete_tail(&self.pending);
+        let tail = self.pending.split_off(self.pending.len() - incomplete);
+        let text = String::from_utf8_lossy(&self.pending).into_owned();
+        self.pending = tail;
+        text
+    }
+
+    /// What is left when no more ids come: U+FFFD for a character that was cut off, else nothing.
+    #[must_use]
+    pub fn finish(self) -> String {
+        String::from_utf8_lossy(&self.pending).into_owned()
+    }
+}
+
+/// The number of bytes at the end that more bytes may complete to a character.
+fn incomplete_tail(bytes: &[u8]) -> usize {
+    match bytes.utf8_chunks().last() {
+        Some(chunk) if bytes.ends_with(chunk.invalid()) => {
+            let tail = chunk.invalid();
+            // `error_len` is none exactly when the bytes end inside a character.
+            match core::str::from_utf8(tail) {
+                Err(error) if error.error_len().is_none() => tail.len(),
+                _ => 0,
+            }
+        }
+        _ => 0,
+    }
+}
+
+/// The parts of a `tokenizer.json` that make it the family's pipeline.
+///
+/// They are read before the library reads the file, and as values: for some damage in exactly
+/// these parts its own deserialization panics instead of returning an error.
+#[derive(Deserialize)]
+struct Pipeline {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    decoder: Value,
+    model: Model,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    r#type: String,
+    continuing_subword_prefix: Option<String>,
+}
+
+impl Pipeline {
+    fn check(bytes: &[u8]) -> Result<(), String> {
+        let Self { normalizer, decoder, model } =
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let is = |part: &Value, name: &str| part.get("type").is_some_and(|found| found == name);
+        if !is(&normalizer, "NFC") {
+            return Err("a normalizer that is not NFC".to_owned());
+        }
+        if !is(&decoder, "ByteLevel") {
+            return Err("a decoder that is not byte-level".to_owned());
+        }
+        if model.r#type != "BPE" || model.continuing_subword_prefix.is_some_and(|prefix| !prefix.is_empty()) {
+            return Err("a model that is not plain BPE".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The alphabet in which byte-level BPE writes bytes: printable Latin-1 characters are themselves,
+/// and the other bytes, in order, are the characters from U+0100.
+struct ByteAlphabet(HashMap<char, u8>);
+
+impl ByteAlphabet {
+    fn new() -> Self {
+        let is_itself = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+        let mut next = '\u{100}'..;
+        let letters = (0..=u8::MAX).filter_map(|byte| {
+            let letter = if is_itself(byte) { Some(char::from(byte)) } else { next.next() };
+            letter.map(|letter| (letter, byte))
+        });
+        Self(letters.collect())
+    }
+
+    /// The bytes of a token. An added token is written in plain text: if one of its characters is
+    /// not of the alphabet, it stands for itself.
+    fn bytes_of(&self, token: &str) -> Vec<u8> {
+        let bytes: Option<Vec<u8>> = token.chars().map(|letter| self.0.get(&letter).copied()).collect();
+        bytes.unwrap_or_else(|| token.as_bytes().to_vec())
+    }
+}
+
+fn check_vocabulary<C: Config>(place: &str, inner: &tokenizers::Tokenizer) -> Result<(), TokenizerError> {
+    let refuse = |expected: String, found: String| {
+        let place = place.to_owned();
+        Err(TokenizerError::Vocabulary { place, config: C::NAME, expected, found })
+    };
+    let rows = C::Vocab::SIZE;
+    let vocabulary = inner.get_vocab(true);
+    if let Some((token, id)) = vocabulary.iter().max_by_key(|(_, id)| **id)
+        && *id as usize >= rows
+    {
+        return refuse(format!("ids below {rows}"), format!("id {id} (`{}`)", token.escape_debug()));
+    }
+    let named = vocabulary.values().collect::<BTreeSet<_>>().len();
+    let least = rows * NAMED_ROWS_PERCENT / 100;
+    if named < least {
+        return refuse(format!("at least {least} tokens for {rows} rows"), format!("{named}"));
+    }
+    let expected = || format!("a special token with the end-of-sequence id {}", C::EOS);
+    match inner.id_to_token(C::EOS) {
+        Some(token) if inner.get_added_vocabulary().is_special_token(&token) => Ok(()),
+        Some(token) => refuse(expected(), format!("the ordinary token `{}`", token.escape_debug())),
+        None => refuse(expected(), "no token with that id".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_alphabet_has_a_letter_for_every_byte() {
+        let alphabet = ByteAlphabet::new();
+        assert_eq!(alphabet.0.len(), 256);
+        assert_eq!(alphabet.bytes_of("\u{120}the\u{10a}"), b" the\n");
+        assert_eq!(alphabet.bytes_of("<\u{4e00}>"), "<\u{4e00}>".as_bytes());
+    }
+
+    #[test]
+    fn only_a_tail_that_can_be_completed_is_held_back() {
+        assert_eq!(incomplete_tail(b"abc"), 0);
+        assert_eq!(incomplete_tail(b""), 0);
+        assert_eq!(incomplete_tail("a\u{e9}".as_bytes()), 0);
+        assert_eq!(incomplete_tail(b"a\xc3"), 1);
+        assert_eq!(incomplete_tail(b"\xf0\x9f\x98"), 3);
+        // 0xff begins no character; 0xf0 0x28 is broken already.
+        assert_eq!(incomplete_tail(b"a\xff"), 0);
+        assert_eq!(incomplete_tail(b"\xf0\x28"), 0);
+        assert_eq!(incomplete_tail(b"\xff\xe2\x82"), 2);
+    }
+}
