@@ -8,7 +8,7 @@
 use half::bf16;
 use num_traits::Zero;
 use tt_dsl::{
-    AtLeast, Backend, Bf16, By, ConvState, DeltaState, Dim, Dtype, F32, GdnGates, KvCache, Layout,
+    AtLeast, Backend, Bf16, By, ConvState, DeltaState, Dim, Dtype, F32, GdnGates, Is, IsDim, KvCache, Layout,
     LengthError, LogitsF32, Master, MultipleOf, One, PlainNorm, Qkv, Rotary, Shape, Span, Step, Tensor,
     TileAligned, Tokens, Two, U32, View, ZeroCentredNorm,
 };
@@ -119,19 +119,17 @@ where
     tensor.buffer_mut().as_mut_slice()
 }
 
-/// The heads of a view, as rows of `D`.
-fn heads<'a, B, T, H, D, L>(view: View<'a, B, (T, By<H, D>), Bf16, L>) -> Rows<'a>
+/// A view's vectors, `count` of `width`, as rows.
+fn vectors<'a, B, S, L>(view: View<'a, B, S, Bf16, L>, count: usize, width: usize) -> Rows<'a>
 where
     B: Backend<Buffer<Bf16> = Buffer<Bf16>>,
-    T: Dim,
-    H: Dim,
-    D: Dim,
+    S: Shape,
     L: Layout,
 {
     let geometry = view.geometry();
-    // A run is a head, or the whole tensor: then the heads follow each other.
-    let stride = if geometry.run == D::SIZE { geometry.stride } else { D::SIZE };
-    Rows::strided(view.buffer().as_slice(), T::SIZE * H::SIZE, D::SIZE, stride, geometry.offset)
+    // A run is a vector, or the whole tensor: then the vectors follow each other.
+    let stride = if geometry.run == width { geometry.stride } else { width };
+    Rows::strided(view.buffer().as_slice(), count, width, stride, geometry.offset)
 }
 
 fn span<B: Backend, T: Dim>(step: &Step<B, T>) -> kernels::Span {
@@ -173,7 +171,7 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
     fn embed<T: Dim, V: Dim, H: Dim>(
         &self,
         tokens: &Tokens<Self, T, V>,
-        table: &Tensor<Self, (V, H), Bf16>,
+        table: &Tensor<Self, impl Is<(V, H)>, Bf16>,
     ) -> Tensor<Self, (T, H), Bf16> {
         let ids = tokens.step().buffer().as_slice();
         output(|out| self.kernels.embed(ids, slice(table), H::SIZE, out))
@@ -181,8 +179,8 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn linear<T: Dim, In: Dim, N: Dim>(
         &self,
-        x: &Tensor<Self, (T, In), Bf16>,
-        w: &Tensor<Self, (N, In), Bf16>,
+        x: &Tensor<Self, impl Is<(T, In)>, Bf16>,
+        w: &Tensor<Self, impl Is<(N, In)>, Bf16>,
     ) -> Tensor<Self, (T, N), Bf16> {
         let dims = LinearDims { rows: T::SIZE, inputs: In::SIZE, outputs: N::SIZE };
         output(|out| self.kernels.linear(&self.pool, dims, slice(x), slice(w), out))
@@ -190,16 +188,16 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn add<T: Dim, D: Dim>(
         &self,
-        a: &Tensor<Self, (T, D), Bf16>,
-        b: &Tensor<Self, (T, D), Bf16>,
+        a: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        b: &Tensor<Self, impl Is<(T, D)>, Bf16>,
     ) -> Tensor<Self, (T, D), Bf16> {
         output(|out| self.kernels.add(&self.pool, slice(a), slice(b), out))
     }
 
     fn rms_norm<T: Dim, D: Dim>(
         &self,
-        x: &Tensor<Self, (T, D), Bf16>,
-        w: &ZeroCentredNorm<Self, D>,
+        x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        w: &ZeroCentredNorm<Self, impl IsDim<D>>,
         eps: f32,
     ) -> Tensor<Self, (T, D), Bf16> {
         let rows = Rows::contiguous(slice(x), T::SIZE, D::SIZE);
@@ -208,24 +206,25 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn rms_norm_heads<T: Dim, H: Dim, D: Dim, L: Layout>(
         &self,
-        x: View<'_, Self, (T, By<H, D>), Bf16, L>,
-        w: &ZeroCentredNorm<Self, D>,
+        x: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
+        w: &ZeroCentredNorm<Self, impl IsDim<D>>,
         eps: f32,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
-        output(|out| self.kernels.rms_norm(&self.pool, heads(x), slice(&w.0), eps, out))
+        let heads = vectors(x, T::SIZE * H::SIZE, D::SIZE);
+        output(|out| self.kernels.rms_norm(&self.pool, heads, slice(&w.0), eps, out))
     }
 
     fn swiglu<T: Dim, I: Dim>(
         &self,
-        gate: &Tensor<Self, (T, I), Bf16>,
-        up: &Tensor<Self, (T, I), Bf16>,
+        gate: &Tensor<Self, impl Is<(T, I)>, Bf16>,
+        up: &Tensor<Self, impl Is<(T, I)>, Bf16>,
     ) -> Tensor<Self, (T, I), Bf16> {
         output(|out| self.kernels.swiglu(&self.pool, slice(gate), slice(up), out))
     }
 
     fn rotary<T: Dim, R: Dim + MultipleOf<Two>>(
         &self,
-        step: &Step<Self, T>,
+        step: &Step<Self, impl IsDim<T>>,
         theta: f64,
     ) -> Rotary<Self, T, R> {
         let (mut cos, mut sin) = (self.zeros(), self.zeros());
@@ -238,8 +237,8 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn rope<T: Dim, H: Dim, D: Dim + AtLeast<R>, R: Dim>(
         &self,
-        x: &Tensor<Self, (T, By<H, D>), Bf16>,
-        rotary: &Rotary<Self, T, R>,
+        x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        rotary: &Rotary<Self, impl IsDim<T>, R>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
         let dims = RopeDims { heads: H::SIZE, head_dim: D::SIZE, rotary: R::SIZE };
         let mut rotated = slice(x).to_vec();
@@ -249,11 +248,11 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn attention<T: Dim, H: Dim + MultipleOf<Kv>, Kv: Dim, D: Dim + TileAligned, Ctx: Dim>(
         &self,
-        q: &Tensor<Self, (T, By<H, D>), Bf16>,
-        k: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-        v: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-        cache: &mut KvCache<Self, Kv, D, Ctx>,
-        step: &Step<Self, T>,
+        q: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        k: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+        v: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+        cache: &mut KvCache<Self, impl IsDim<Kv>, impl IsDim<D>, Ctx>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
         let dims =
             AttentionDims { heads: H::SIZE, kv_heads: Kv::SIZE, head_dim: D::SIZE, context: Ctx::SIZE };
@@ -264,18 +263,19 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn sigmoid_gate<T: Dim, H: Dim, D: Dim, L: Layout>(
         &self,
-        x: &Tensor<Self, (T, By<H, D>), Bf16>,
-        gate: View<'_, Self, (T, By<H, D>), Bf16, L>,
+        x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        gate: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
-        output(|out| self.kernels.sigmoid_gate(&self.pool, slice(x), heads(gate), out))
+        let gate = vectors(gate, T::SIZE * H::SIZE, D::SIZE);
+        output(|out| self.kernels.sigmoid_gate(&self.pool, slice(x), gate, out))
     }
 
     fn causal_conv<T: Dim, C: Dim, Taps: Dim>(
         &self,
-        x: &Tensor<Self, (T, C), Bf16>,
-        w: &Tensor<Self, (C, One, Taps), Bf16>,
-        state: &mut ConvState<Self, C, Taps>,
-        step: &Step<Self, T>,
+        x: &Tensor<Self, impl Is<(T, C)>, Bf16>,
+        w: &Tensor<Self, impl Is<(C, One, Taps)>, Bf16>,
+        state: &mut ConvState<Self, impl IsDim<C>, impl IsDim<Taps>>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, C), Bf16> {
         let dims = ConvDims { rows: step.span().rows(), channels: C::SIZE, kernel: Taps::SIZE };
         let state = slice_mut(&mut state.0);
@@ -284,10 +284,10 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn gdn_gates<T: Dim, Hv: Dim>(
         &self,
-        a: &Tensor<Self, (T, Hv), Bf16>,
-        b: &Tensor<Self, (T, Hv), Bf16>,
-        a_log: &Tensor<Self, (Hv,), F32>,
-        dt_bias: &Tensor<Self, (Hv,), Bf16>,
+        a: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+        b: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+        a_log: &Tensor<Self, impl Is<(Hv,)>, F32>,
+        dt_bias: &Tensor<Self, impl Is<(Hv,)>, Bf16>,
     ) -> GdnGates<Self, T, Hv> {
         let (mut beta, mut log_decay) = (self.zeros(), self.zeros());
         self.kernels.gdn_gates(
@@ -303,10 +303,10 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn gated_delta<T: Dim, Hk: Dim, Dk: Dim, Hv: Dim + MultipleOf<Hk>, Dv: Dim>(
         &self,
-        qkv: &Tensor<Self, (T, Qkv<Hk, Dk, Hv, Dv>), Bf16>,
-        gates: &GdnGates<Self, T, Hv>,
-        state: &mut DeltaState<Self, Hv, Dk, Dv>,
-        step: &Step<Self, T>,
+        qkv: &Tensor<Self, impl Is<(T, Qkv<Hk, Dk, Hv, Dv>)>, Bf16>,
+        gates: &GdnGates<Self, impl IsDim<T>, impl IsDim<Hv>>,
+        state: &mut DeltaState<Self, impl IsDim<Hv>, impl IsDim<Dk>, impl IsDim<Dv>>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16> {
         let dims =
             DeltaDims { key_heads: Hk::SIZE, value_heads: Hv::SIZE, key_dim: Dk::SIZE, value_dim: Dv::SIZE };
@@ -324,9 +324,9 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn gated_norm<T: Dim, Hv: Dim, Dv: Dim>(
         &self,
-        o: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-        z: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-        w: &PlainNorm<Self, Dv>,
+        o: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+        z: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+        w: &PlainNorm<Self, impl IsDim<Dv>>,
         eps: f32,
     ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16> {
         output(|out| self.kernels.gated_norm(&self.pool, slice(o), slice(z), slice(&w.0), eps, out))
@@ -334,8 +334,8 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn last_row<T: Dim, D: Dim>(
         &self,
-        x: &Tensor<Self, (T, D), Bf16>,
-        step: &Step<Self, T>,
+        x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (One, D), Bf16> {
         let end = step.span().rows() * D::SIZE;
         output(|out: &mut [bf16]| out.copy_from_slice(&slice(x)[end - D::SIZE..end]))
@@ -343,8 +343,8 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
 
     fn lm_head<H: Dim, V: Dim>(
         &self,
-        x: &Tensor<Self, (One, H), Bf16>,
-        w: &Tensor<Self, (V, H), Bf16>,
+        x: &Tensor<Self, impl Is<(One, H)>, Bf16>,
+        w: &Tensor<Self, impl Is<(V, H)>, Bf16>,
     ) -> LogitsF32<Self, V> {
         let dims = LinearDims { rows: 1, inputs: H::SIZE, outputs: V::SIZE };
         LogitsF32::from_accumulators(output(|out| {

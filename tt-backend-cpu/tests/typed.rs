@@ -86,18 +86,18 @@ fn every_operation<T: Dim, B: Backend>(backend: &B, rows: usize) -> Outputs {
     let table = b.stage(&bf16_master::<(Vocab, Hidden)>(1));
     let h: Tensor<B, (T, Hidden), Bf16> = b.embed(&tokens, &table);
     outputs.add("embed", b, &h);
-    let norm = ZeroCentredNorm(b.stage(&bf16_master(2)));
+    let norm = ZeroCentredNorm::<B, Hidden>(b.stage(&bf16_master(2)));
     let x = b.rms_norm(&h, &norm, EPS);
     outputs.add("rms_norm", b, &x);
     outputs.add("add", b, &b.add(&h, &x));
     let gate: Tensor<B, (Inner, Hidden), Bf16> = b.stage(&bf16_master(3));
-    let up = b.stage(&bf16_master(4));
+    let up = b.stage(&bf16_master::<(Inner, Hidden)>(4));
     outputs.add("linear", b, &b.linear(&x, &gate));
     outputs.add("gated_linear", b, &b.gated_linear(&x, &gate, &up));
 
     // Full attention, from position 3 on, and once more from behind the first step on.
     let pairs: Tensor<B, (T, QueryGates), Bf16> = b.stage(&bf16_master(5));
-    let head_norm = ZeroCentredNorm(b.stage(&bf16_master(6)));
+    let head_norm = ZeroCentredNorm::<B, HeadDim>(b.stage(&bf16_master(6)));
     let q = b.rms_norm_heads(pairs.first_of_pairs(), &head_norm, EPS);
     outputs.add("rms_norm_heads", b, &q);
     let rotary = b.rotary::<T, Rotary>(step, 1e7);
@@ -108,7 +108,7 @@ fn every_operation<T: Dim, B: Backend>(backend: &B, rows: usize) -> Outputs {
     let k: Tensor<B, (T, By<KvHeads, HeadDim>), Bf16> = b.stage(&bf16_master(7));
     let k = b.rms_norm_heads(k.view(), &head_norm, EPS);
     outputs.add("rms_norm_heads of a tensor", b, &k);
-    let v = b.stage(&bf16_master(8));
+    let v = b.stage(&bf16_master::<(T, By<KvHeads, HeadDim>)>(8));
     let mut cache = KvCache::<B, KvHeads, HeadDim, Context>::new(b);
     let o = b.attention(&q, &k, &v, &mut cache, step);
     outputs.add("attention", b, &o);
@@ -127,9 +127,11 @@ fn every_operation<T: Dim, B: Backend>(backend: &B, rows: usize) -> Outputs {
     let qkv = b.causal_conv(&m, &taps, &mut conv, step);
     outputs.add("causal_conv", b, &qkv);
     outputs.add("conv state", b, &conv.0);
-    let (a, beta) = (b.stage(&bf16_master(11)), b.stage(&bf16_master(12)));
-    let gates =
-        b.gdn_gates::<T, ValueHeads>(&a, &beta, &b.stage(&f32_master(13)), &b.stage(&bf16_master(14)));
+    let a = b.stage(&bf16_master::<(T, ValueHeads)>(11));
+    let beta = b.stage(&bf16_master::<(T, ValueHeads)>(12));
+    let a_log = b.stage(&f32_master::<(ValueHeads,)>(13));
+    let dt_bias = b.stage(&bf16_master::<(ValueHeads,)>(14));
+    let gates = b.gdn_gates(&a, &beta, &a_log, &dt_bias);
     outputs.add("beta", b, &gates.beta);
     outputs.add_f32("log_decay", b, &gates.log_decay);
     let mut delta = DeltaState::<B, ValueHeads, KeyDim, ValueDim>::new(b);
@@ -137,9 +139,9 @@ fn every_operation<T: Dim, B: Backend>(backend: &B, rows: usize) -> Outputs {
     let o = b.gated_delta::<T, KeyHeads, KeyDim, ValueHeads, ValueDim>(&qkv, &gates, &mut delta, step);
     outputs.add("gated_delta", b, &o);
     outputs.add_f32("delta state", b, &delta.0);
-    let z = b.stage(&bf16_master(15));
-    let norm = PlainNorm(b.stage(&f32_master(16)));
-    outputs.add("gated_norm", b, &b.gated_norm::<T, ValueHeads, ValueDim>(&o, &z, &norm, EPS));
+    let z = b.stage(&bf16_master::<(T, By<ValueHeads, ValueDim>)>(15));
+    let norm = PlainNorm::<B, ValueDim>(b.stage(&f32_master(16)));
+    outputs.add("gated_norm", b, &b.gated_norm(&o, &z, &norm, EPS));
 
     let last = b.last_row(&h, step);
     outputs.add("last_row", b, &last);
@@ -258,7 +260,8 @@ fn steps_and_sequences<K: CpuKernels>() {
     assert_eq!(read(b, &state.0), read(b, &stepped.0), "conv states");
 
     let (a, beta) = (bf16_master::<(Prefill, ValueHeads)>(26), bf16_master::<(Prefill, ValueHeads)>(27));
-    let (a_log, dt_bias) = (b.stage(&f32_master(28)), b.stage(&bf16_master(29)));
+    let a_log = b.stage(&f32_master::<(ValueHeads,)>(28));
+    let dt_bias = b.stage(&bf16_master::<(ValueHeads,)>(29));
     let mut state = DeltaState::<_, ValueHeads, KeyDim, ValueDim>::new(b);
     let gates = b.gdn_gates(&b.stage(&a), &b.stage(&beta), &a_log, &dt_bias);
     let at_once = b.gated_delta::<Prefill, KeyHeads, _, _, _>(&b.stage(&m), &gates, &mut state, &all);

@@ -5,12 +5,15 @@
 //! take bf16, accumulate in f32 and round once. `rope`, `§3` and the like refer to the published
 //! Qwen3.5 definition (Hugging Face transformers 5.24, `models/qwen3_5`).
 //!
+//! `impl Is<(T, K)>` is the shape `(T, K)`, said such that a mistake is told by name
+//! ([`crate::fact`]).
+//!
 //! Rows of a step past its valid ones are padding: an op may leave anything in them (but must not
 //! fail on it), and they never reach a valid row or a state.
 
 use crate::dim::{By, Dim, One, Plus, Two};
 use crate::dtype::{Bf16, Dtype, F32, U32};
-use crate::fact::{AtLeast, MultipleOf, TileAligned};
+use crate::fact::{AtLeast, Is, IsDim, MultipleOf, TileAligned};
 use crate::host::Master;
 use crate::logits::LogitsF32;
 use crate::shape::Shape;
@@ -79,29 +82,29 @@ pub trait Backend: Sized + 'static {
     fn embed<T: Dim, V: Dim, H: Dim>(
         &self,
         tokens: &Tokens<Self, T, V>,
-        table: &Tensor<Self, (V, H), Bf16>,
+        table: &Tensor<Self, impl Is<(V, H)>, Bf16>,
     ) -> Tensor<Self, (T, H), Bf16>;
 
     /// `bf(x w^T)`, `w` as it lies in the checkpoint, `[out, in]`. A row of the result depends on
     /// that row of `x` alone, bit for bit, whatever `T` is.
     fn linear<T: Dim, K: Dim, N: Dim>(
         &self,
-        x: &Tensor<Self, (T, K), Bf16>,
-        w: &Tensor<Self, (N, K), Bf16>,
+        x: &Tensor<Self, impl Is<(T, K)>, Bf16>,
+        w: &Tensor<Self, impl Is<(N, K)>, Bf16>,
     ) -> Tensor<Self, (T, N), Bf16>;
 
     /// `bf(a + b)`.
     fn add<T: Dim, D: Dim>(
         &self,
-        a: &Tensor<Self, (T, D), Bf16>,
-        b: &Tensor<Self, (T, D), Bf16>,
+        a: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        b: &Tensor<Self, impl Is<(T, D)>, Bf16>,
     ) -> Tensor<Self, (T, D), Bf16>;
 
     /// `bf(x * rsqrt(mean(x^2) + eps) * (1 + w))` over each row. (RMSNorm, zero-centred.)
     fn rms_norm<T: Dim, D: Dim>(
         &self,
-        x: &Tensor<Self, (T, D), Bf16>,
-        w: &ZeroCentredNorm<Self, D>,
+        x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        w: &ZeroCentredNorm<Self, impl IsDim<D>>,
         eps: f32,
     ) -> Tensor<Self, (T, D), Bf16>;
 
@@ -109,25 +112,25 @@ pub trait Backend: Sized + 'static {
     /// half of a query/gate projection is normed where it lies.
     fn rms_norm_heads<T: Dim, H: Dim, D: Dim, L: Layout>(
         &self,
-        x: View<'_, Self, (T, By<H, D>), Bf16, L>,
-        w: &ZeroCentredNorm<Self, D>,
+        x: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
+        w: &ZeroCentredNorm<Self, impl IsDim<D>>,
         eps: f32,
     ) -> Tensor<Self, (T, By<H, D>), Bf16>;
 
     /// `g = bf(silu(gate)); bf(g * up)`: two roundings. (MLP.)
     fn swiglu<T: Dim, I: Dim>(
         &self,
-        gate: &Tensor<Self, (T, I), Bf16>,
-        up: &Tensor<Self, (T, I), Bf16>,
+        gate: &Tensor<Self, impl Is<(T, I)>, Bf16>,
+        up: &Tensor<Self, impl Is<(T, I)>, Bf16>,
     ) -> Tensor<Self, (T, I), Bf16>;
 
     /// The gated half of an MLP, `swiglu(x gate^T, x up^T)`. A backend that has both weights in one
     /// place, or a fused kernel, may override it; the roundings are those of the parts.
     fn gated_linear<T: Dim, K: Dim, I: Dim>(
         &self,
-        x: &Tensor<Self, (T, K), Bf16>,
-        gate: &Tensor<Self, (I, K), Bf16>,
-        up: &Tensor<Self, (I, K), Bf16>,
+        x: &Tensor<Self, impl Is<(T, K)>, Bf16>,
+        gate: &Tensor<Self, impl Is<(I, K)>, Bf16>,
+        up: &Tensor<Self, impl Is<(I, K)>, Bf16>,
     ) -> Tensor<Self, (T, I), Bf16> {
         self.swiglu(&self.linear(x, gate), &self.linear(x, up))
     }
@@ -138,7 +141,7 @@ pub trait Backend: Sized + 'static {
     /// f32 before the rounding. (Full attention, step 3.)
     fn rotary<T: Dim, R: Dim + MultipleOf<Two>>(
         &self,
-        step: &Step<Self, T>,
+        step: &Step<Self, impl IsDim<T>>,
         theta: f64,
     ) -> Rotary<Self, T, R>;
 
@@ -147,8 +150,8 @@ pub trait Backend: Sized + 'static {
     /// the others pass. (Full attention, step 3.)
     fn rope<T: Dim, H: Dim, D: Dim + AtLeast<R>, R: Dim>(
         &self,
-        x: &Tensor<Self, (T, By<H, D>), Bf16>,
-        rotary: &Rotary<Self, T, R>,
+        x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        rotary: &Rotary<Self, impl IsDim<T>, R>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16>;
 
     /// Stores the step's `k` and `v` at their positions, then `bf(softmax(q k^T / sqrt(D)) v)` over
@@ -158,18 +161,18 @@ pub trait Backend: Sized + 'static {
     /// The step must end within `Ctx`; the caller checks. (Full attention, steps 4 and 5.)
     fn attention<T: Dim, H: Dim + MultipleOf<Kv>, Kv: Dim, D: Dim + TileAligned, Ctx: Dim>(
         &self,
-        q: &Tensor<Self, (T, By<H, D>), Bf16>,
-        k: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-        v: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-        cache: &mut KvCache<Self, Kv, D, Ctx>,
-        step: &Step<Self, T>,
+        q: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        k: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+        v: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+        cache: &mut KvCache<Self, impl IsDim<Kv>, impl IsDim<D>, Ctx>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16>;
 
     /// `bf(x * bf(sigmoid(gate)))`. (Full attention, step 6.)
     fn sigmoid_gate<T: Dim, H: Dim, D: Dim, L: Layout>(
         &self,
-        x: &Tensor<Self, (T, By<H, D>), Bf16>,
-        gate: View<'_, Self, (T, By<H, D>), Bf16, L>,
+        x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        gate: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16>;
 
     // --- Gated DeltaNet ----------------------------------------------------------------------
@@ -180,20 +183,20 @@ pub trait Backend: Sized + 'static {
     /// bit for bit. (Gated DeltaNet, step 1.)
     fn causal_conv<T: Dim, C: Dim, K: Dim>(
         &self,
-        x: &Tensor<Self, (T, C), Bf16>,
-        w: &Tensor<Self, (C, One, K), Bf16>,
-        state: &mut ConvState<Self, C, K>,
-        step: &Step<Self, T>,
+        x: &Tensor<Self, impl Is<(T, C)>, Bf16>,
+        w: &Tensor<Self, impl Is<(C, One, K)>, Bf16>,
+        state: &mut ConvState<Self, impl IsDim<C>, impl IsDim<K>>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, C), Bf16>;
 
     /// `beta = bf(sigmoid(b))`; `log_decay = -exp(a_log) * softplus(a + dt_bias)` in f32, where
     /// `softplus(x) = x` above 20. (Gated DeltaNet, step 2.)
     fn gdn_gates<T: Dim, Hv: Dim>(
         &self,
-        a: &Tensor<Self, (T, Hv), Bf16>,
-        b: &Tensor<Self, (T, Hv), Bf16>,
-        a_log: &Tensor<Self, (Hv,), F32>,
-        dt_bias: &Tensor<Self, (Hv,), Bf16>,
+        a: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+        b: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+        a_log: &Tensor<Self, impl Is<(Hv,)>, F32>,
+        dt_bias: &Tensor<Self, impl Is<(Hv,)>, Bf16>,
     ) -> GdnGates<Self, T, Hv>;
 
     /// The gated delta rule over the convolved channels, in f32 throughout, one rounding of the
@@ -203,19 +206,19 @@ pub trait Backend: Sized + 'static {
     /// (Gated DeltaNet, steps 3 to 5.)
     fn gated_delta<T: Dim, Hk: Dim, Dk: Dim, Hv: Dim + MultipleOf<Hk>, Dv: Dim>(
         &self,
-        qkv: &Tensor<Self, (T, Qkv<Hk, Dk, Hv, Dv>), Bf16>,
-        gates: &GdnGates<Self, T, Hv>,
-        state: &mut DeltaState<Self, Hv, Dk, Dv>,
-        step: &Step<Self, T>,
+        qkv: &Tensor<Self, impl Is<(T, Qkv<Hk, Dk, Hv, Dv>)>, Bf16>,
+        gates: &GdnGates<Self, impl IsDim<T>, impl IsDim<Hv>>,
+        state: &mut DeltaState<Self, impl IsDim<Hv>, impl IsDim<Dk>, impl IsDim<Dv>>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16>;
 
     /// Over each value head: `n = bf(o * rsqrt(mean(o^2) + eps)); n = bf(w n); bf(n * silu(z))`,
     /// silu in f32. (Gated DeltaNet, step 6.)
     fn gated_norm<T: Dim, Hv: Dim, Dv: Dim>(
         &self,
-        o: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-        z: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-        w: &PlainNorm<Self, Dv>,
+        o: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+        z: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+        w: &PlainNorm<Self, impl IsDim<Dv>>,
         eps: f32,
     ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16>;
 
@@ -224,15 +227,15 @@ pub trait Backend: Sized + 'static {
     /// The last valid row. Exact.
     fn last_row<T: Dim, D: Dim>(
         &self,
-        x: &Tensor<Self, (T, D), Bf16>,
-        step: &Step<Self, T>,
+        x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (One, D), Bf16>;
 
     /// `x w^T`, the f32 accumulators themselves.
     fn lm_head<H: Dim, V: Dim>(
         &self,
-        x: &Tensor<Self, (One, H), Bf16>,
-        w: &Tensor<Self, (V, H), Bf16>,
+        x: &Tensor<Self, impl Is<(One, H)>, Bf16>,
+        w: &Tensor<Self, impl Is<(V, H)>, Bf16>,
     ) -> LogitsF32<Self, V>;
 
     /// The index of the largest logit; the lowest index wins a tie, and a NaN never wins unless

@@ -188,7 +188,7 @@ macro_rules! decorated_ops {
         fn embed<T: Dim, V: Dim, H: Dim>(
             &self,
             tokens: &Tokens<Self, T, V>,
-            table: &Tensor<Self, (V, H), Bf16>,
+            table: &Tensor<Self, impl Is<(V, H)>, Bf16>,
         ) -> Tensor<Self, (T, H), Bf16> {
             $run!(self, "embed" ["out"], |on| on
                 .tokens(tokens, |tokens| on.inner().embed(tokens, &on.tensor(table))))
@@ -196,24 +196,24 @@ macro_rules! decorated_ops {
 
         fn linear<T: Dim, K: Dim, N: Dim>(
             &self,
-            x: &Tensor<Self, (T, K), Bf16>,
-            w: &Tensor<Self, (N, K), Bf16>,
+            x: &Tensor<Self, impl Is<(T, K)>, Bf16>,
+            w: &Tensor<Self, impl Is<(N, K)>, Bf16>,
         ) -> Tensor<Self, (T, N), Bf16> {
             $run!(self, "linear" ["out"], |on| on.inner().linear(&on.tensor(x), &on.tensor(w)))
         }
 
         fn add<T: Dim, D: Dim>(
             &self,
-            a: &Tensor<Self, (T, D), Bf16>,
-            b: &Tensor<Self, (T, D), Bf16>,
+            a: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+            b: &Tensor<Self, impl Is<(T, D)>, Bf16>,
         ) -> Tensor<Self, (T, D), Bf16> {
             $run!(self, "add" ["out"], |on| on.inner().add(&on.tensor(a), &on.tensor(b)))
         }
 
         fn rms_norm<T: Dim, D: Dim>(
             &self,
-            x: &Tensor<Self, (T, D), Bf16>,
-            w: &ZeroCentredNorm<Self, D>,
+            x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+            w: &ZeroCentredNorm<Self, impl IsDim<D>>,
             eps: f32,
         ) -> Tensor<Self, (T, D), Bf16> {
             $run!(self, "rms_norm" ["out"], |on| on
@@ -222,8 +222,8 @@ macro_rules! decorated_ops {
 
         fn rms_norm_heads<T: Dim, H: Dim, D: Dim, L: Layout>(
             &self,
-            x: View<'_, Self, (T, By<H, D>), Bf16, L>,
-            w: &ZeroCentredNorm<Self, D>,
+            x: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
+            w: &ZeroCentredNorm<Self, impl IsDim<D>>,
             eps: f32,
         ) -> Tensor<Self, (T, By<H, D>), Bf16> {
             $run!(self, "rms_norm_heads" ["out"], |on| on.zero_centred(w, |w| {
@@ -234,17 +234,17 @@ macro_rules! decorated_ops {
 
         fn swiglu<T: Dim, I: Dim>(
             &self,
-            gate: &Tensor<Self, (T, I), Bf16>,
-            up: &Tensor<Self, (T, I), Bf16>,
+            gate: &Tensor<Self, impl Is<(T, I)>, Bf16>,
+            up: &Tensor<Self, impl Is<(T, I)>, Bf16>,
         ) -> Tensor<Self, (T, I), Bf16> {
             $run!(self, "swiglu" ["out"], |on| on.inner().swiglu(&on.tensor(gate), &on.tensor(up)))
         }
 
         fn gated_linear<T: Dim, K: Dim, I: Dim>(
             &self,
-            x: &Tensor<Self, (T, K), Bf16>,
-            gate: &Tensor<Self, (I, K), Bf16>,
-            up: &Tensor<Self, (I, K), Bf16>,
+            x: &Tensor<Self, impl Is<(T, K)>, Bf16>,
+            gate: &Tensor<Self, impl Is<(I, K)>, Bf16>,
+            up: &Tensor<Self, impl Is<(I, K)>, Bf16>,
         ) -> Tensor<Self, (T, I), Bf16> {
             $run!(self, "gated_linear" ["out"], |on| on
                 .inner()
@@ -253,7 +253,7 @@ macro_rules! decorated_ops {
 
         fn rotary<T: Dim, Rd: Dim + MultipleOf<Two>>(
             &self,
-            step: &Step<Self, T>,
+            step: &Step<Self, impl IsDim<T>>,
             theta: f64,
         ) -> Rotary<Self, T, Rd> {
             let (cos, sin) = $run!(self, "rotary" ["cos", "sin"], |on| {
@@ -265,8 +265,8 @@ macro_rules! decorated_ops {
 
         fn rope<T: Dim, H: Dim, D: Dim + AtLeast<Rd>, Rd: Dim>(
             &self,
-            x: &Tensor<Self, (T, By<H, D>), Bf16>,
-            rotary: &Rotary<Self, T, Rd>,
+            x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+            rotary: &Rotary<Self, impl IsDim<T>, Rd>,
         ) -> Tensor<Self, (T, By<H, D>), Bf16> {
             $run!(self, "rope" ["out"], |on| on
                 .rotary(rotary, |rotary| on.inner().rope::<T, H, D, Rd>(&on.tensor(x), rotary)))
@@ -274,11 +274,11 @@ macro_rules! decorated_ops {
 
         fn attention<T: Dim, H: Dim + MultipleOf<Kv>, Kv: Dim, D: Dim + TileAligned, Ctx: Dim>(
             &self,
-            q: &Tensor<Self, (T, By<H, D>), Bf16>,
-            k: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-            v: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-            cache: &mut KvCache<Self, Kv, D, Ctx>,
-            step: &Step<Self, T>,
+            q: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+            k: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+            v: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+            cache: &mut KvCache<Self, impl IsDim<Kv>, impl IsDim<D>, Ctx>,
+            step: &Step<Self, impl IsDim<T>>,
         ) -> Tensor<Self, (T, By<H, D>), Bf16> {
             let (out, (k, v)) = $run!(self, "attention" ["out", "k cache", "v cache"], |on| {
                 let mut cache = on.cache(cache);
@@ -294,8 +294,8 @@ macro_rules! decorated_ops {
 
         fn sigmoid_gate<T: Dim, H: Dim, D: Dim, L: Layout>(
             &self,
-            x: &Tensor<Self, (T, By<H, D>), Bf16>,
-            gate: View<'_, Self, (T, By<H, D>), Bf16, L>,
+            x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+            gate: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
         ) -> Tensor<Self, (T, By<H, D>), Bf16> {
             $run!(self, "sigmoid_gate" ["out"], |on| {
                 let gate = on.buffer(gate.buffer());
@@ -305,10 +305,10 @@ macro_rules! decorated_ops {
 
         fn causal_conv<T: Dim, C: Dim, K: Dim>(
             &self,
-            x: &Tensor<Self, (T, C), Bf16>,
-            w: &Tensor<Self, (C, One, K), Bf16>,
-            state: &mut ConvState<Self, C, K>,
-            step: &Step<Self, T>,
+            x: &Tensor<Self, impl Is<(T, C)>, Bf16>,
+            w: &Tensor<Self, impl Is<(C, One, K)>, Bf16>,
+            state: &mut ConvState<Self, impl IsDim<C>, impl IsDim<K>>,
+            step: &Step<Self, impl IsDim<T>>,
         ) -> Tensor<Self, (T, C), Bf16> {
             let (out, new) = $run!(self, "causal_conv" ["out", "state"], |on| {
                 let mut state = ConvState(on.state(&state.0));
@@ -323,10 +323,10 @@ macro_rules! decorated_ops {
 
         fn gdn_gates<T: Dim, Hv: Dim>(
             &self,
-            a: &Tensor<Self, (T, Hv), Bf16>,
-            b: &Tensor<Self, (T, Hv), Bf16>,
-            a_log: &Tensor<Self, (Hv,), F32>,
-            dt_bias: &Tensor<Self, (Hv,), Bf16>,
+            a: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+            b: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+            a_log: &Tensor<Self, impl Is<(Hv,)>, F32>,
+            dt_bias: &Tensor<Self, impl Is<(Hv,)>, Bf16>,
         ) -> GdnGates<Self, T, Hv> {
             let (beta, log_decay) = $run!(self, "gdn_gates" ["beta", "log_decay"], |on| {
                 let (a, b) = (on.tensor(a), on.tensor(b));
@@ -338,10 +338,10 @@ macro_rules! decorated_ops {
 
         fn gated_delta<T: Dim, Hk: Dim, Dk: Dim, Hv: Dim + MultipleOf<Hk>, Dv: Dim>(
             &self,
-            qkv: &Tensor<Self, (T, Qkv<Hk, Dk, Hv, Dv>), Bf16>,
-            gates: &GdnGates<Self, T, Hv>,
-            state: &mut DeltaState<Self, Hv, Dk, Dv>,
-            step: &Step<Self, T>,
+            qkv: &Tensor<Self, impl Is<(T, Qkv<Hk, Dk, Hv, Dv>)>, Bf16>,
+            gates: &GdnGates<Self, impl IsDim<T>, impl IsDim<Hv>>,
+            state: &mut DeltaState<Self, impl IsDim<Hv>, impl IsDim<Dk>, impl IsDim<Dv>>,
+            step: &Step<Self, impl IsDim<T>>,
         ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16> {
             let (out, new) = $run!(self, "gated_delta" ["out", "state"], |on| {
                 let mut state = DeltaState(on.state(&state.0));
@@ -359,9 +359,9 @@ macro_rules! decorated_ops {
 
         fn gated_norm<T: Dim, Hv: Dim, Dv: Dim>(
             &self,
-            o: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-            z: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-            w: &PlainNorm<Self, Dv>,
+            o: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+            z: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+            w: &PlainNorm<Self, impl IsDim<Dv>>,
             eps: f32,
         ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16> {
             $run!(self, "gated_norm" ["out"], |on| on
@@ -370,8 +370,8 @@ macro_rules! decorated_ops {
 
         fn last_row<T: Dim, D: Dim>(
             &self,
-            x: &Tensor<Self, (T, D), Bf16>,
-            step: &Step<Self, T>,
+            x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+            step: &Step<Self, impl IsDim<T>>,
         ) -> Tensor<Self, (One, D), Bf16> {
             $run!(self, "last_row" ["out"], |on| on
                 .step(step, |step| on.inner().last_row(&on.tensor(x), step)))
@@ -379,8 +379,8 @@ macro_rules! decorated_ops {
 
         fn lm_head<H: Dim, V: Dim>(
             &self,
-            x: &Tensor<Self, (One, H), Bf16>,
-            w: &Tensor<Self, (V, H), Bf16>,
+            x: &Tensor<Self, impl Is<(One, H)>, Bf16>,
+            w: &Tensor<Self, impl Is<(V, H)>, Bf16>,
         ) -> LogitsF32<Self, V> {
             LogitsF32::from_accumulators($run!(self, "lm_head" ["out"], |on| on
                 .inner()

@@ -52,7 +52,7 @@ pub use dim::{By, Dim, One, Plus, Pred, Two, TypeNum};
 #[doc(hidden)]
 pub use dim::{Digit, Push, ToBit};
 pub use dtype::{Bf16, Dtype, F32, U32};
-pub use fact::{AtLeast, MultipleOf, SameSize, TileAligned};
+pub use fact::{AtLeast, Is, IsDim, MultipleOf, SameSize, TileAligned};
 pub use host::{HostBytes, LengthError, Master};
 pub use logits::LogitsF32;
 pub use shadow::Shadow;

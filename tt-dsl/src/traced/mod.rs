@@ -10,7 +10,7 @@ use crate::backend::{Backend, GdnGates, Qkv, Rotary};
 use crate::decorator::{Side, Slot, decorated_ops};
 use crate::dim::{By, Dim, One, Two};
 use crate::dtype::{Bf16, Dtype, F32, U32};
-use crate::fact::{AtLeast, MultipleOf, TileAligned};
+use crate::fact::{AtLeast, Is, IsDim, MultipleOf, TileAligned};
 use crate::host::Master;
 use crate::logits::LogitsF32;
 use crate::shape::Shape;

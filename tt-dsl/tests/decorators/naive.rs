@@ -125,7 +125,7 @@ impl Backend for Naive {
     fn embed<T: Dim, V: Dim, H: Dim>(
         &self,
         tokens: &Tokens<Self, T, V>,
-        table: &Tensor<Self, (V, H), Bf16>,
+        table: &Tensor<Self, impl Is<(V, H)>, Bf16>,
     ) -> Tensor<Self, (T, H), Bf16> {
         let row = |&id: &u32| table.buffer()[id as usize * H::SIZE..][..H::SIZE].to_vec();
         tensor(tokens.step().buffer().iter().flat_map(row).collect())
@@ -133,8 +133,8 @@ impl Backend for Naive {
 
     fn linear<T: Dim, K: Dim, N: Dim>(
         &self,
-        x: &Tensor<Self, (T, K), Bf16>,
-        w: &Tensor<Self, (N, K), Bf16>,
+        x: &Tensor<Self, impl Is<(T, K)>, Bf16>,
+        w: &Tensor<Self, impl Is<(N, K)>, Bf16>,
     ) -> Tensor<Self, (T, N), Bf16> {
         let (x, w) = (wide(x.buffer()), wide(w.buffer()));
         let row = |x: &[f32]| w.chunks_exact(K::SIZE).map(|w| dot(x, w)).collect::<Vec<_>>();
@@ -143,8 +143,8 @@ impl Backend for Naive {
 
     fn add<T: Dim, D: Dim>(
         &self,
-        a: &Tensor<Self, (T, D), Bf16>,
-        b: &Tensor<Self, (T, D), Bf16>,
+        a: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        b: &Tensor<Self, impl Is<(T, D)>, Bf16>,
     ) -> Tensor<Self, (T, D), Bf16> {
         let valid = match self.fault {
             Fault::NanInPadding => self.rows.get() * D::SIZE,
@@ -158,8 +158,8 @@ impl Backend for Naive {
 
     fn rms_norm<T: Dim, D: Dim>(
         &self,
-        x: &Tensor<Self, (T, D), Bf16>,
-        w: &ZeroCentredNorm<Self, D>,
+        x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        w: &ZeroCentredNorm<Self, impl IsDim<D>>,
         eps: f32,
     ) -> Tensor<Self, (T, D), Bf16> {
         let one = if self.fault == Fault::NormWithoutOne { 0.0 } else { 1.0 };
@@ -169,8 +169,8 @@ impl Backend for Naive {
 
     fn rms_norm_heads<T: Dim, H: Dim, D: Dim, L: Layout>(
         &self,
-        x: View<'_, Self, (T, By<H, D>), Bf16, L>,
-        w: &ZeroCentredNorm<Self, D>,
+        x: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
+        w: &ZeroCentredNorm<Self, impl IsDim<D>>,
         eps: f32,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
         let w = wide(w.0.buffer());
@@ -179,8 +179,8 @@ impl Backend for Naive {
 
     fn swiglu<T: Dim, I: Dim>(
         &self,
-        gate: &Tensor<Self, (T, I), Bf16>,
-        up: &Tensor<Self, (T, I), Bf16>,
+        gate: &Tensor<Self, impl Is<(T, I)>, Bf16>,
+        up: &Tensor<Self, impl Is<(T, I)>, Bf16>,
     ) -> Tensor<Self, (T, I), Bf16> {
         let (gate, up) = (wide(gate.buffer()), wide(up.buffer()));
         rounded(gate.iter().zip(&up).map(|(g, u)| g * sigmoid(*g) * u))
@@ -188,7 +188,7 @@ impl Backend for Naive {
 
     fn rotary<T: Dim, R: Dim + MultipleOf<Two>>(
         &self,
-        step: &Step<Self, T>,
+        step: &Step<Self, impl IsDim<T>>,
         theta: f64,
     ) -> Rotary<Self, T, R> {
         let angle = |i: usize| {
@@ -202,8 +202,8 @@ impl Backend for Naive {
 
     fn rope<T: Dim, H: Dim, D: Dim + AtLeast<R>, R: Dim>(
         &self,
-        x: &Tensor<Self, (T, By<H, D>), Bf16>,
-        rotary: &Rotary<Self, T, R>,
+        x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        rotary: &Rotary<Self, impl IsDim<T>, R>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
         let (cos, sin) = (wide(rotary.cos.buffer()), wide(rotary.sin.buffer()));
         let mut x = wide(x.buffer());
@@ -219,11 +219,11 @@ impl Backend for Naive {
 
     fn attention<T: Dim, H: Dim + MultipleOf<Kv>, Kv: Dim, D: Dim + TileAligned, Ctx: Dim>(
         &self,
-        q: &Tensor<Self, (T, By<H, D>), Bf16>,
-        k: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-        v: &Tensor<Self, (T, By<Kv, D>), Bf16>,
-        cache: &mut KvCache<Self, Kv, D, Ctx>,
-        step: &Step<Self, T>,
+        q: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        k: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+        v: &Tensor<Self, impl Is<(T, By<Kv, D>)>, Bf16>,
+        cache: &mut KvCache<Self, impl IsDim<Kv>, impl IsDim<D>, Ctx>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
         let (d, span) = (D::SIZE, step.span());
         for (row, position) in (span.start()..span.end()).enumerate() {
@@ -256,18 +256,18 @@ impl Backend for Naive {
 
     fn sigmoid_gate<T: Dim, H: Dim, D: Dim, L: Layout>(
         &self,
-        x: &Tensor<Self, (T, By<H, D>), Bf16>,
-        gate: View<'_, Self, (T, By<H, D>), Bf16, L>,
+        x: &Tensor<Self, impl Is<(T, By<H, D>)>, Bf16>,
+        gate: View<'_, Self, impl Is<(T, By<H, D>)>, Bf16, L>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
         rounded(wide(x.buffer()).iter().zip(gather(gate)).map(|(x, g)| x * sigmoid(g)))
     }
 
     fn causal_conv<T: Dim, C: Dim, K: Dim>(
         &self,
-        x: &Tensor<Self, (T, C), Bf16>,
-        w: &Tensor<Self, (C, One, K), Bf16>,
-        state: &mut ConvState<Self, C, K>,
-        step: &Step<Self, T>,
+        x: &Tensor<Self, impl Is<(T, C)>, Bf16>,
+        w: &Tensor<Self, impl Is<(C, One, K)>, Bf16>,
+        state: &mut ConvState<Self, impl IsDim<C>, impl IsDim<K>>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, C), Bf16> {
         let past: Vec<bf16> = state.0.buffer().iter().chain(x.buffer()).copied().collect();
         let (m, w) = (wide(&past), wide(w.buffer()));
@@ -286,10 +286,10 @@ impl Backend for Naive {
 
     fn gdn_gates<T: Dim, Hv: Dim>(
         &self,
-        a: &Tensor<Self, (T, Hv), Bf16>,
-        b: &Tensor<Self, (T, Hv), Bf16>,
-        a_log: &Tensor<Self, (Hv,), F32>,
-        dt_bias: &Tensor<Self, (Hv,), Bf16>,
+        a: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+        b: &Tensor<Self, impl Is<(T, Hv)>, Bf16>,
+        a_log: &Tensor<Self, impl Is<(Hv,)>, F32>,
+        dt_bias: &Tensor<Self, impl Is<(Hv,)>, Bf16>,
     ) -> GdnGates<Self, T, Hv> {
         let decay = |(i, a): (usize, f32)| {
             let head = i % Hv::SIZE;
@@ -303,10 +303,10 @@ impl Backend for Naive {
 
     fn gated_delta<T: Dim, Hk: Dim, Dk: Dim, Hv: Dim + MultipleOf<Hk>, Dv: Dim>(
         &self,
-        qkv: &Tensor<Self, (T, Qkv<Hk, Dk, Hv, Dv>), Bf16>,
-        gates: &GdnGates<Self, T, Hv>,
-        state: &mut DeltaState<Self, Hv, Dk, Dv>,
-        step: &Step<Self, T>,
+        qkv: &Tensor<Self, impl Is<(T, Qkv<Hk, Dk, Hv, Dv>)>, Bf16>,
+        gates: &GdnGates<Self, impl IsDim<T>, impl IsDim<Hv>>,
+        state: &mut DeltaState<Self, impl IsDim<Hv>, impl IsDim<Dk>, impl IsDim<Dv>>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16> {
         let (dk, dv, keys) = (Dk::SIZE, Dv::SIZE, Hk::SIZE * Dk::SIZE);
         let mut out = vec![0.0; T::SIZE * Hv::SIZE * dv];
@@ -333,9 +333,9 @@ impl Backend for Naive {
 
     fn gated_norm<T: Dim, Hv: Dim, Dv: Dim>(
         &self,
-        o: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-        z: &Tensor<Self, (T, By<Hv, Dv>), Bf16>,
-        w: &PlainNorm<Self, Dv>,
+        o: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+        z: &Tensor<Self, impl Is<(T, By<Hv, Dv>)>, Bf16>,
+        w: &PlainNorm<Self, impl IsDim<Dv>>,
         eps: f32,
     ) -> Tensor<Self, (T, By<Hv, Dv>), Bf16> {
         let n = normed(&wide(o.buffer()), Dv::SIZE, eps, |i| w.0.buffer()[i]);
@@ -344,16 +344,16 @@ impl Backend for Naive {
 
     fn last_row<T: Dim, D: Dim>(
         &self,
-        x: &Tensor<Self, (T, D), Bf16>,
-        step: &Step<Self, T>,
+        x: &Tensor<Self, impl Is<(T, D)>, Bf16>,
+        step: &Step<Self, impl IsDim<T>>,
     ) -> Tensor<Self, (One, D), Bf16> {
         tensor(x.buffer()[(step.span().rows() - 1) * D::SIZE..][..D::SIZE].to_vec())
     }
 
     fn lm_head<H: Dim, V: Dim>(
         &self,
-        x: &Tensor<Self, (One, H), Bf16>,
-        w: &Tensor<Self, (V, H), Bf16>,
+        x: &Tensor<Self, impl Is<(One, H)>, Bf16>,
+        w: &Tensor<Self, impl Is<(V, H)>, Bf16>,
     ) -> LogitsF32<Self, V> {
         let x = wide(x.buffer());
         let logits = wide(w.buffer()).chunks_exact(H::SIZE).map(|w| dot(&x, w)).collect();

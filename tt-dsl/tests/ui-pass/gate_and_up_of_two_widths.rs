@@ -1,0 +1,19 @@
+//! What `ui/gate_and_up_of_two_widths.rs` should have been.
+use tt_dsl::{Backend, Bf16, Dim, Tensor, dim};
+
+dim! {
+    Hidden = 1024;
+    Inner = 3584;
+    SharedInner = 3584;
+}
+
+fn inner<B: Backend, T: Dim>(
+    b: &B,
+    x: &Tensor<B, (T, Hidden), Bf16>,
+    gate: &Tensor<B, (Inner, Hidden), Bf16>,
+    up: &Tensor<B, (Inner, Hidden), Bf16>,
+) -> Tensor<B, (T, Inner), Bf16> {
+    b.gated_linear(x, gate, up)
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+//! What `ui/norm_weight_of_another_width.rs` should have been.
+use tt_dsl::{Backend, Bf16, Dim, Tensor, ZeroCentredNorm, dim};
+
+dim! {
+    Hidden = 1024;
+    HeadDim = 256;
+}
+
+fn norm<B: Backend, T: Dim>(
+    b: &B,
+    x: &Tensor<B, (T, Hidden), Bf16>,
+    w: &ZeroCentredNorm<B, Hidden>,
+) -> Tensor<B, (T, Hidden), Bf16> {
+    b.rms_norm(x, w, 1e-6)
+}
+
+fn main() {}
