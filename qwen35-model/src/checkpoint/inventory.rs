@@ -81,7 +81,7 @@ fn full_attention<C: Config>(list: &mut List) {
     list.bf16::<(By<C::Heads, By<Two, C::HeadDim>>, C::Hidden)>("self_attn.q_proj.weight");
     list.bf16::<(By<C::KvHeads, C::HeadDim>, C::Hidden)>("self_attn.k_proj.weight");
     list.bf16::<(By<C::KvHeads, C::HeadDim>, C::Hidden)>("self_attn.v_proj.weight");
-    list.bf16::<(C::Hidden, By<C::Heads, C::HeadDim>)>("self_attn.o_proj.weight");
+    list.bf16::<(C::Hidden, C::QDim)>("self_attn.o_proj.weight");
     list.bf16::<(C::HeadDim,)>("self_attn.q_norm.weight");
     list.bf16::<(C::HeadDim,)>("self_attn.k_norm.weight");
 }

@@ -26,16 +26,13 @@ pub struct LayerFigures {
 /// How far a residual stream in bf16 may be from the reference's bf16 run after `layers` layers.
 ///
 /// Both round at the same places; sums in another order move a rounding here and there, and what is
-/// moved grows from layer to layer. The CPU backend stays at half of these bounds or less.
+/// moved grows from layer to layer. Both CPU backends stay at half of these bounds or less. There is
+/// none on single elements: one rounding of the stream's largest is a multiple of its mean square.
 fn tolerance(layers: usize) -> Tolerance {
-    let depth = layers as f64;
     match layers {
         // The embedding is a copy.
         0 => Tolerance::exact(),
-        _ => Tolerance::finite()
-            .with(Metric::Pcc, 0.999)
-            .with(Metric::RelativeL2, 2.5e-3 * depth)
-            .with(Metric::Peak, 2e-2 * depth),
+        _ => Tolerance::finite().with(Metric::Pcc, 0.999).with(Metric::RelativeL2, 2.5e-3 * layers as f64),
     }
 }
 
