@@ -52,6 +52,25 @@ fn the_golden_text_is_written_and_nothing_else() {
 }
 
 #[test]
+fn the_device_model_writes_the_same_text() {
+    let (prompt, continuation) = golden();
+    for numerics in ["tensix", "fast"] {
+        let arguments =
+            ["generate", &prompt, "--max-tokens", "16", "--backend", "tt", "--numerics", numerics];
+        assert_eq!(text(&arguments, ""), format!("{continuation}\n"), "{numerics}");
+    }
+}
+
+#[test]
+fn statistics_of_a_device_count_what_crossed() {
+    let output = run(&["generate", "Alice was", "--max-tokens", "5", "--stats", "--backend", "tt"], "");
+    let stats = String::from_utf8(output.stderr).unwrap();
+    // 108 weights and the state's zeros are made in 9 calls; 5 passes write 5 steps and read 5 ids.
+    assert!(stats.contains("to device      113 writes") && stats.contains("in 9 staging calls"), "{stats}");
+    assert!(stats.contains("; 0 bytes through f32") && stats.contains("from device      5 reads"), "{stats}");
+}
+
+#[test]
 fn statistics_go_to_standard_error() {
     let output = run(&["generate", "Alice was", "--max-tokens", "5", "--stats"], "");
     let stats = String::from_utf8(output.stderr).unwrap();
@@ -92,10 +111,16 @@ fn a_single_candidate_is_the_greedy_text() {
     assert_eq!(text(&["generate", "Alice was", "--max-tokens", "0"], ""), "\n");
 }
 
+/// The text comes first, whole, then the reason why it stops there.
 #[test]
-fn the_end_of_the_context_is_the_end_of_the_text() {
-    let output = run(&["generate", "Alice was", "--max-tokens", "100000", "--temperature", "1.5"], "");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+fn the_end_of_the_context_is_an_error_after_the_text() {
+    let output = run(&["generate", "Alice was", "--max-tokens", "100000"], "");
+    assert_eq!(output.status.code(), Some(1));
+    let expected =
+        "error: the context is full: 1 more tokens after position 512, but Tiny keeps 512 positions\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.ends_with('\n') && text.split_whitespace().count() > 200, "{text}");
 }
 
 #[test]

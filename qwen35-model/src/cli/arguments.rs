@@ -47,11 +47,16 @@ pub(super) struct GenerateArguments {
     #[arg(long, value_enum, default_value_t = BackendName::Cpu)]
     pub(super) backend: BackendName,
 
+    /// Arithmetic of the `tt` backend's device model; `tensix` for the tiny model and `fast` for
+    /// others if absent.
+    #[arg(long, value_enum)]
+    pub(super) numerics: Option<NumericsName>,
+
     /// Threads to compute with; all cores if absent. The text is the same for every number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
 
-    /// Print tokens per second to standard error.
+    /// Print tokens per second, and what crossed to a device and back, to standard error.
     #[arg(long)]
     pub(super) stats: bool,
 }
@@ -82,4 +87,14 @@ pub(super) enum BackendName {
     Cpu,
     /// Kernels that are the formulas written down; slow.
     CpuReference,
+    /// Tenstorrent, on the device model.
+    Tt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum NumericsName {
+    /// The card's own, bit for bit, at HiFi4 with f32 destination.
+    Tensix,
+    /// f32 accumulation.
+    Fast,
 }

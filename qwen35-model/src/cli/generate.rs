@@ -9,7 +9,7 @@ use qwen35_model::generate::{Generation, Stop};
 use qwen35_model::known::{ForConfig, Known};
 use qwen35_model::sampling::{Random, Sampler, SamplingError};
 use qwen35_model::tokenizer::Tokenizer;
-use qwen35_model::{Config, Model, SequenceError};
+use qwen35_model::{Config, Model};
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
@@ -75,11 +75,8 @@ impl ForConfig for Prepared<'_> {
             );
         }
         let Self { arguments, sampler, .. } = self;
-        backends::with(
-            arguments.backend,
-            arguments.threads,
-            Text { arguments, sampler, verified: &verified, tokenizer: &tokenizer, ids: &ids },
-        )
+        let text = Text { arguments, sampler, verified: &verified, tokenizer: &tokenizer, ids: &ids };
+        backends::with::<C>(arguments, text)
     }
 }
 
@@ -93,8 +90,6 @@ struct Text<'a, C: Config> {
 }
 
 impl<C: Config> ForBackend for Text<'_, C> {
-    type Output = Outcome;
-
     fn run<B: Backend>(self, backend: &B) -> Outcome {
         let started = Instant::now();
         let model = load(backend, self.verified)?;
@@ -177,11 +172,11 @@ impl<C: Config> Text<'_, C> {
                         return Ok(stats);
                     }
                 }
-                Err(SequenceError::ContextFull { capacity, .. }) => {
-                    eprintln!("note: stopped at the end of the context, {capacity} positions");
-                    break;
+                Err(error) => {
+                    // What was written so far stays a line of its own above the error.
+                    output::write(&mut out, &(text.finish() + "\n"))?;
+                    return Err(error.into());
                 }
-                Err(error) => return Err(error.into()),
             }
             next = tokens.next();
             if next.is_some() {

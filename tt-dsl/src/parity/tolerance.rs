@@ -124,7 +124,9 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = if self.metric.is_lower_bound() { "at least" } else { "at most" };
-        write!(f, "{}: expected {side} {}, found ", self.metric, self.allowed)?;
+        // Four places, as for what was found, but none that are zero: 0.01, 0.999.
+        let allowed = (self.allowed * 1e4).round() / 1e4;
+        write!(f, "{}: expected {side} {allowed}, found ", self.metric)?;
         match self.found {
             Some(found) => write!(f, "{found:.4}"),
             None => f.write_str("no value"),
