@@ -29,9 +29,11 @@
 //! | [`weight`], [`state`], [`step`], [`logits`] | the few kinds that a model needs beside plain tensors |
 //! | [`backend`] | the operations and their contracts |
 //! | [`parity`], [`shadow`], [`traced`] | how far two tensors are apart; backends that compare or count |
+//! | [`mod@differential`] | tests of two closures that ought to agree |
 
 pub mod backend;
 pub mod decorator;
+pub mod differential;
 pub mod dim;
 pub mod dtype;
 pub mod fact;

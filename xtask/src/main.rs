@@ -1,17 +1,23 @@
-//! The project's own commands: `cargo xtask parity`, `cargo xtask goldens`.
+//! The project's own commands: `cargo xtask parity`, `cargo xtask goldens`, `cargo xtask profile`,
+//! `cargo xtask sanitize`.
 
 use clap::{Parser, Subcommand};
-
-use qwen35_model::Config;
 use qwen35_model::checkpoint::{Checkpoint, ConfigJson};
 use qwen35_model::known::{ForConfig, Known};
+use qwen35_model::{Config, Tiny};
+use std::any::TypeId;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tt_backend_cpu::kernels::{Plain, Simd};
-use tt_backend_cpu::{CpuBackend, CpuKernels};
+use std::sync::Arc;
+use tt_backend_tenstorrent::Session;
+use tt_dsl::Backend;
+use xtask::backends::{BackendArguments, Choice, OnBackend};
 use xtask::golden::Golden;
 use xtask::parity::report::{self, BackendReport, Limits};
 use xtask::parity::{ParityError, run};
+use xtask::profile;
+use xtask::sanitize;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own commands")]
@@ -24,6 +30,11 @@ struct Arguments {
 enum Command {
     /// Run the gate: our tokens, states and logits against an independent reference's.
     Parity(ParityArguments),
+    /// Where the time of a prefill and of a decode step goes, and what crosses to the device.
+    Profile(profile::Arguments),
+    /// Run the Tenstorrent backend's tests with its C++ under AddressSanitizer and
+    /// UndefinedBehaviorSanitizer.
+    Sanitize(sanitize::Arguments),
     /// Check the golden's files against the checksums in its manifest.
     Goldens {
         /// The golden folder.
@@ -34,18 +45,14 @@ enum Command {
 
 #[derive(clap::Args)]
 struct ParityArguments {
-    /// Which backends to run; all of them when not given.
-    #[arg(long = "backend", value_enum)]
-    backends: Vec<BackendName>,
+    #[command(flatten)]
+    backends: BackendArguments,
     /// The golden folder.
     #[arg(long, default_value = "goldens/tiny")]
     golden: PathBuf,
     /// The checkpoint folder; the golden's own when not given.
     #[arg(long)]
     checkpoint: Option<PathBuf>,
-    /// Threads of the CPU backend.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
     /// Print every layer's figures.
     #[arg(long)]
     layers: bool,
@@ -60,17 +67,13 @@ struct ParityArguments {
     max_quality_ratio: f64,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum BackendName {
-    /// The CPU backend with its fast kernels.
-    Cpu,
-    /// The CPU backend with plain kernels.
-    CpuReference,
-}
-
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Parity(arguments) => parity(&arguments),
+        Command::Profile(arguments) => profile(&arguments),
+        Command::Sanitize(arguments) => {
+            sanitize::command(&arguments).map_err(|error| ParityError::Run(error.to_string()))
+        }
         Command::Goldens { golden } => goldens(golden),
     };
     match outcome {
@@ -87,6 +90,12 @@ fn goldens(dir: PathBuf) -> Result<bool, ParityError> {
     let golden = Golden::open(&dir)?;
     golden.check_files(&dir)?;
     println!("{}: every file is the one in the manifest", dir.display());
+    Ok(true)
+}
+
+fn profile(arguments: &profile::Arguments) -> Result<bool, ParityError> {
+    let text = profile::command(arguments).map_err(|error| ParityError::Run(error.to_string()))?;
+    print!("{text}");
     Ok(true)
 }
 
@@ -130,17 +139,27 @@ impl ForConfig for RunAll<'_> {
 
     fn run<C: Config>(self) -> Self::Output {
         let Self { arguments, checkpoint, golden } = self;
-        let threads = arguments.threads;
-        let all = [BackendName::Cpu, BackendName::CpuReference];
-        let wanted = if arguments.backends.is_empty() { &all[..] } else { &arguments.backends };
-        let reports = wanted.iter().map(|backend| match backend {
-            BackendName::Cpu => run::<_, C>(&cpu::<Simd>(threads), checkpoint, golden),
-            BackendName::CpuReference => run::<_, C>(&cpu::<Plain>(threads), checkpoint, golden),
-        });
-        reports.collect()
+        let choices = arguments.backends.choices(TypeId::of::<C>() == TypeId::of::<Tiny>());
+        let run_one = |choice: &Choice| {
+            let gate = Gate::<C> { choice, checkpoint, golden, of: PhantomData };
+            choice.with(gate).map_err(|error| ParityError::Run(format!("{}: {error}", choice.label)))?
+        };
+        choices.iter().map(run_one).collect()
     }
 }
 
-fn cpu<K: CpuKernels>(threads: Option<u16>) -> CpuBackend<K> {
-    threads.map_or_else(CpuBackend::new, |threads| CpuBackend::with_threads(threads.into()))
+/// The gate on one backend.
+struct Gate<'a, C> {
+    choice: &'a Choice,
+    checkpoint: &'a Checkpoint,
+    golden: &'a Golden,
+    of: PhantomData<C>,
+}
+
+impl<C: Config> OnBackend for Gate<'_, C> {
+    type Output = Result<BackendReport, ParityError>;
+
+    fn run<B: Backend>(self, b: &B, _session: Option<&Arc<Session>>) -> Self::Output {
+        run::<B, C>(&self.choice.label, self.choice.rounding(), b, self.checkpoint, self.golden)
+    }
 }

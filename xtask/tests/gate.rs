@@ -1,5 +1,7 @@
 //! The gate as a program: what it prints, and its exit codes.
 
+#![cfg(test)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,6 +1,8 @@
 //! The gate must fail, and say where, when something is wrong: each test alters the trained
 //! checkpoint or the golden in one place.
 
+#![cfg(test)]
+
 use half::bf16;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize_to_file};
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tt_backend_cpu::Cpu;
 use xtask::golden::Golden;
+use xtask::parity::layers::Rounding;
 use xtask::parity::report::{BackendReport, Limits};
 
 const LIMITS: Limits = Limits { strict: true, quality_ratio: 1.0 };
@@ -21,7 +24,14 @@ fn tiny() -> PathBuf {
 fn parity(golden: &Path, checkpoint: &Path) -> BackendReport {
     let golden = Golden::open(golden).unwrap();
     let checkpoint = qwen35_model::checkpoint::Checkpoint::open(checkpoint).unwrap();
-    xtask::parity::run::<_, qwen35_model::Tiny>(&Cpu::with_threads(2), &checkpoint, &golden).unwrap()
+    xtask::parity::run::<_, qwen35_model::Tiny>(
+        "cpu",
+        Rounding::AsTheReference,
+        &Cpu::with_threads(2),
+        &checkpoint,
+        &golden,
+    )
+    .unwrap()
 }
 
 /// A copy of the tiny checkpoint in which one bf16 tensor was changed.

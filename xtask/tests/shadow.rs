@@ -1,6 +1,8 @@
 //! The fast CPU kernels in the shadow of the plain ones, over a whole model: after every op, given
 //! the same inputs, both must have the same result up to a few roundings.
 
+#![cfg(test)]
+
 use qwen35_model::checkpoint::Checkpoint;
 use qwen35_model::{Model, Prefill, Sequence, Tiny};
 use std::path::Path;

@@ -5,6 +5,7 @@
 mod accuracy;
 mod card;
 mod counters;
+mod differential;
 mod faults;
 mod lifetimes;
 mod numerics;

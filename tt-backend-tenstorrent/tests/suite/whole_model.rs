@@ -1,9 +1,10 @@
 //! A whole model against the CPU's reference.
 
 use crate::tiny::{Bucket, Loader, Tiny, prompt};
+use crate::tolerance::{self, CHUNKED_LOGITS, HIFI4_LOGITS};
 use tt_backend_cpu::CpuReference;
 use tt_backend_tenstorrent::{Fidelity, Numerics, Session, SessionOptions, Tenstorrent};
-use tt_dsl::parity::{Metric, Tolerance};
+use tt_dsl::parity::Tolerance;
 use tt_dsl::shadow::{Finding, Mode, Shadow};
 use tt_dsl::{Backend, One};
 
@@ -50,7 +51,7 @@ fn one_pass_and_many_steps_agree() {
     }
     let chunked = prefilled(&CpuReference::with_threads(1), &ids);
     let found = prefilled(&device(SessionOptions::fast()), &ids);
-    assert!(distance(&found, &chunked) < 2e-2, "{}", distance(&found, &chunked));
+    assert!(distance(&found, &chunked) < CHUNKED_LOGITS, "{}", distance(&found, &chunked));
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn fidelity_is_accuracy() {
         })
         .collect();
     println!("distance of the logits, LoFi to HiFi4: {distances:.4?}");
-    assert!(distances[0] > distances[1] && distances[3] < 0.05, "{distances:?}");
+    assert!(distances[0] > distances[1] && distances[3] < HIFI4_LOGITS, "{distances:?}");
 }
 
 /// Two decode steps with every op compared: the first beyond the tolerance.
@@ -82,10 +83,9 @@ fn first_beyond(options: SessionOptions, tolerance: &Tolerance) -> Option<Findin
 
 #[test]
 fn a_shadow_names_the_first_op_that_differs() {
-    let found = first_beyond(SessionOptions::fast(), &Tolerance::exact());
+    let found = first_beyond(SessionOptions::fast(), &tolerance::bits());
     assert!(found.is_none(), "{}", found.unwrap());
-    let tolerance = Tolerance::finite().with(Metric::RelativeL2, 1e-2);
     let lofi = SessionOptions { fidelity: Fidelity::LoFi, ..SessionOptions::default() };
-    let found = first_beyond(lofi, &tolerance).unwrap();
+    let found = first_beyond(lofi, &tolerance::one_phase()).unwrap();
     assert_eq!((found.record.op, found.mode), ("linear", Mode::Local));
 }

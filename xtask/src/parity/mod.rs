@@ -13,6 +13,7 @@ pub mod self_check;
 pub mod tokens;
 
 use crate::golden::{Golden, GoldenError};
+use layers::Rounding;
 use qwen35_model::checkpoint::{Checkpoint, CheckpointError};
 use qwen35_model::known::UnknownSizes;
 use qwen35_model::tokenizer::{Tokenizer, TokenizerError};
@@ -66,8 +67,10 @@ pub fn token_mismatches<C: Config>(
     Ok(mismatches)
 }
 
-/// Runs every check on one backend.
+/// Runs every check on one backend, which is called `label` in the report and rounds as `rounding` says.
 pub fn run<B: Backend, C: Config>(
+    label: &str,
+    rounding: Rounding,
     b: &B,
     checkpoint: &Checkpoint,
     golden: &Golden,
@@ -75,13 +78,13 @@ pub fn run<B: Backend, C: Config>(
     let verified = checkpoint.verify::<C>()?;
     let model = Model::<B, C>::load(b, &verified.weights(b)).map_err(ParityError::run)?;
     Ok(BackendReport {
-        name: B::NAME.to_owned(),
+        name: label.to_owned(),
         prompts: golden.prompts.len(),
         cells: golden.prompts.len() * golden.cells_per_prompt(),
         token_mismatches: token_mismatches::<C>(checkpoint, golden)?,
         free_running: tokens::free_running(b, &model, golden)?,
         teacher_forced: tokens::teacher_forced(b, &model, golden)?,
         self_check: self_check::self_check(b, &model, golden)?,
-        layers: layers::layers(b, &model, golden)?,
+        layers: layers::layers(b, &model, golden, rounding)?,
     })
 }
