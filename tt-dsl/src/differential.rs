@@ -196,7 +196,7 @@ pub fn check<R, S>(
     Ok(())
 }
 
-/// Makes a test of two closures, see [`mod@differential`](crate::differential). Attributes
+/// Makes a test of two closures, see [`mod@differential`](mod@crate::differential). Attributes
 /// before the name are the test's.
 #[macro_export]
 macro_rules! differential {

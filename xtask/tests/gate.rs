@@ -38,6 +38,23 @@ fn the_cpu_writes_the_references_tokens_with_any_number_of_threads() {
     }
 }
 
+/// With the card's arithmetic at HiFi3 and HiFi4 into f32; a coarser one must not pass.
+#[test]
+fn the_device_model_writes_the_references_tokens() {
+    let report = json(&["--backend", "tt", "--fidelity", "hifi3,hifi4"]);
+    let backends = report["backends"].as_array().unwrap();
+    assert_eq!(backends.len(), 2);
+    for backend in backends {
+        assert_eq!(backend["prompts_equal"], 16);
+        assert_eq!(backend["cells_equal"], 256);
+        assert_eq!(backend["cells_excused"].as_array().unwrap().len(), 0);
+        assert_eq!(backend["self_check"]["pass"], true);
+    }
+    let coarse = parity(&["--backend", "tt", "--fidelity", "lofi"]);
+    assert_eq!(coarse.status.code(), Some(1));
+    assert!(String::from_utf8(coarse.stdout).unwrap().contains("first layer out of tolerance: layer 0"));
+}
+
 #[test]
 fn layers_are_printed_and_named() {
     let output = parity(&["--backend", "cpu", "--layers"]);

@@ -4,6 +4,8 @@
 #![cfg(test)]
 
 use half::bf16;
+use qwen35_model::Tiny;
+use qwen35_model::checkpoint::Checkpoint;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize_to_file};
 use std::collections::BTreeMap;
@@ -11,9 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tt_backend_cpu::Cpu;
+use tt_backend_tenstorrent::{Session, SessionOptions, Tenstorrent};
 use xtask::golden::Golden;
 use xtask::parity::layers::Rounding;
 use xtask::parity::report::{BackendReport, Limits};
+use xtask::parity::run;
 
 const LIMITS: Limits = Limits { strict: true, quality_ratio: 1.0 };
 
@@ -21,17 +25,16 @@ fn tiny() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../goldens/tiny")
 }
 
-fn parity(golden: &Path, checkpoint: &Path) -> BackendReport {
+/// The reports of both backends: the CPU, and the device model with the card's arithmetic.
+fn parity(golden: &Path, checkpoint: &Path) -> [BackendReport; 2] {
     let golden = Golden::open(golden).unwrap();
-    let checkpoint = qwen35_model::checkpoint::Checkpoint::open(checkpoint).unwrap();
-    xtask::parity::run::<_, qwen35_model::Tiny>(
-        "cpu",
-        Rounding::AsTheReference,
-        &Cpu::with_threads(2),
-        &checkpoint,
-        &golden,
-    )
-    .unwrap()
+    let checkpoint = Checkpoint::open(checkpoint).unwrap();
+    let cpu = Cpu::with_threads(2);
+    let tt = Tenstorrent::new(Session::open(SessionOptions::default()).unwrap());
+    [
+        run::<_, Tiny>("cpu", Rounding::AsTheReference, &cpu, &checkpoint, &golden).unwrap(),
+        run::<_, Tiny>("tt", Rounding::ItsOwn, &tt, &checkpoint, &golden).unwrap(),
+    ]
 }
 
 /// A copy of the tiny checkpoint in which one bf16 tensor was changed.
@@ -58,16 +61,24 @@ fn altered(name: &str, change: impl FnOnce(&mut [bf16])) -> TempDir {
     dir
 }
 
+fn assert_fail_at(reports: &[BackendReport], place: &str) {
+    for report in reports {
+        assert_fails_at(report, place);
+    }
+}
+
 fn assert_fails_at(report: &BackendReport, place: &str) {
     let failures = report.failures(LIMITS);
-    assert!(!failures.is_empty());
+    assert!(!failures.is_empty(), "{}", report.name);
     assert_eq!(report.first_layer_out().map(|figures| figures.place.as_str()), Some(place), "{failures:#?}");
 }
 
 #[test]
 fn an_unaltered_copy_passes() {
     let copy = altered("model.norm.weight", |_| ());
-    assert_eq!(parity(&tiny(), copy.path()).failures(LIMITS), Vec::<String>::new());
+    for report in parity(&tiny(), copy.path()) {
+        assert_eq!(report.failures(LIMITS), Vec::<String>::new(), "{}", report.name);
+    }
 }
 
 #[test]
@@ -75,7 +86,7 @@ fn a_flipped_exponent_bit_in_one_weight() {
     let copy = altered("model.layers.2.mlp.down_proj.weight", |w| {
         w[1234] = bf16::from_bits(w[1234].to_bits() ^ 0x4000)
     });
-    assert_fails_at(&parity(&tiny(), copy.path()), "layer 2 (delta net)");
+    assert_fail_at(&parity(&tiny(), copy.path()), "layer 2 (delta net)");
 }
 
 #[test]
@@ -85,7 +96,7 @@ fn two_swapped_query_heads() {
         let (first, second) = w.split_at_mut(256 * 192);
         first.swap_with_slice(&mut second[..256 * 192]);
     });
-    assert_fails_at(&parity(&tiny(), copy.path()), "layer 3 (attention)");
+    assert_fail_at(&parity(&tiny(), copy.path()), "layer 3 (attention)");
 }
 
 /// `x * (1 + (w - 1))` is `x * w`.
@@ -94,7 +105,7 @@ fn a_plain_norm_for_a_zero_centred_one() {
     let copy = altered("model.layers.1.post_attention_layernorm.weight", |w| {
         w.iter_mut().for_each(|w| *w = bf16::from_f32(w.to_f32() - 1.0));
     });
-    assert_fails_at(&parity(&tiny(), copy.path()), "layer 1 (delta net)");
+    assert_fail_at(&parity(&tiny(), copy.path()), "layer 1 (delta net)");
 }
 
 #[test]
@@ -105,7 +116,7 @@ fn one_prompt_token_changed() {
         serde_json::from_slice(&fs::read(tiny().join("manifest.json")).unwrap()).unwrap();
     manifest["prompts"][0]["ids"][2] = 77.into();
     fs::write(dir.path().join("manifest.json"), manifest.to_string()).unwrap();
-    let report = parity(dir.path(), &tiny());
-    assert_fails_at(&report, "embedding");
-    assert_eq!(report.token_mismatches, [0]);
+    let reports = parity(dir.path(), &tiny());
+    assert_fail_at(&reports, "embedding");
+    assert!(reports.iter().all(|report| report.token_mismatches == [0]));
 }
