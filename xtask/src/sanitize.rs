@@ -83,9 +83,10 @@ pub fn command(arguments: &Arguments) -> Result<bool, SanitizeError> {
     Ok(status.success())
 }
 
-/// The workspace's folder.
+/// The workspace's folder: of the run, if cargo started it, for a build may have moved since.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&package).join("..")
 }
 
 /// Where the compiler has a library; it answers with the bare name if nowhere.
