@@ -22,6 +22,7 @@ const SOURCES: &[&str] = &[
     "cpp/model/ops/causal_conv.cpp",
     "cpp/model/ops/embed.cpp",
     "cpp/model/ops/gated_delta.cpp",
+    "cpp/model/ops/gated_delta_avx2.cpp",
     "cpp/model/ops/gated_norm.cpp",
     "cpp/model/ops/gdn_gates.cpp",
     "cpp/model/ops/last_row.cpp",

@@ -8,7 +8,13 @@ namespace tt {
 
 void multiply_add_run(const Arithmetic& how, const std::uint16_t* a, const std::uint16_t* b, float* dest,
                       std::uint32_t count) {
-    const std::uint32_t done = how.tensix && has_avx2() ? multiply_add_avx2(how, a, b, dest, count) : 0;
+    if (!how.tensix) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            dest[i] += widen(a[i]) * widen(b[i]);
+        }
+        return;
+    }
+    const std::uint32_t done = has_avx2() ? multiply_add_avx2(how, a, b, dest, count) : 0;
     for (std::uint32_t i = done; i < count; ++i) {
         dest[i] = multiply_add(how, a[i], b[i], dest[i]);
     }
@@ -16,9 +22,15 @@ void multiply_add_run(const Arithmetic& how, const std::uint16_t* a, const std::
 
 void add_run(const Arithmetic& how, const std::uint16_t* a, const std::uint16_t* b, float* dest,
              std::uint32_t count) {
-    const std::uint32_t done = how.tensix && has_avx2() ? add_avx2(how, a, b, dest, count) : 0;
+    if (!how.tensix) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            dest[i] = widen(a[i]) + widen(b[i]);
+        }
+        return;
+    }
+    const std::uint32_t done = has_avx2() ? add_avx2(how, a, b, dest, count) : 0;
     for (std::uint32_t i = done; i < count; ++i) {
-        dest[i] = how.tensix ? std::bit_cast<float>(exact::add(a[i], b[i], how.dest_f32)) : widen(a[i]) + widen(b[i]);
+        dest[i] = std::bit_cast<float>(exact::add(a[i], b[i], how.dest_f32));
     }
 }
 

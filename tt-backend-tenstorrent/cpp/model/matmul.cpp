@@ -1,5 +1,6 @@
 #include "matmul.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace tt {
@@ -25,9 +26,10 @@ void Activations::finish() {
         return;
     }
     if (!how_.tensix) {
-        floats_ = std::make_unique_for_overwrite<float[]>(bits_.size());
-        for (std::size_t i = 0; i < bits_.size(); ++i) {
-            floats_[i] = widen(bits_[i]);
+        floats_ = std::make_unique_for_overwrite<float[]>(rows_ * float_stride());
+        for (std::uint32_t index = 0; index < rows_; ++index) {
+            const std::uint16_t* bits = row(index);
+            std::transform(bits, bits + padded_, floats_.get() + index * float_stride(), widen);
         }
         return;
     }

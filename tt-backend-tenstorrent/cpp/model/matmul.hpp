@@ -48,7 +48,9 @@ public:
     // `inputs` rounded up to whole tiles; the rest of a row is zero.
     std::uint32_t padded() const { return padded_; }
     const SplitActivation* split(std::uint32_t row) const { return split_.get() + std::size_t{row} * padded_; }
-    const float* floats(std::uint32_t row) const { return floats_.get() + std::size_t{row} * padded_; }
+    const float* floats(std::uint32_t row) const { return floats_.get() + row * float_stride(); }
+    // Whole tiles and a line: at a power of two, rows would crowd in a few sets of the caches.
+    std::size_t float_stride() const { return std::size_t{padded_} + kFace; }
 
 private:
     Arithmetic how_;

@@ -34,13 +34,17 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable idle_;
+    // What is to be done; written only while no thread is at it.
     const Body* body_ = nullptr;
-    std::uint64_t round_ = 0;
     std::uint32_t count_ = 0;
     std::uint32_t chunk_ = 1;
-    std::uint32_t busy_ = 0;
     std::atomic<std::uint32_t> next_{0};
-    bool stop_ = false;
+    // Written under the mutex, and watched without it for a while before a thread goes to sleep.
+    std::atomic<std::uint64_t> round_{0};
+    std::atomic<std::uint32_t> busy_{0};
+    std::atomic<bool> stop_{false};
+    // Whether a thread may still join the round.
+    bool open_ = false;
 };
 
 }  // namespace tt

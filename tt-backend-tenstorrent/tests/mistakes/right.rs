@@ -10,6 +10,17 @@ dim! { Rows = 4; Heads = 2; Width = 8; }
 enum Left {}
 enum Right {}
 
+struct Sequence<'b> {
+    backend: &'b Tenstorrent<Left>,
+    state: Tensor<Tenstorrent<Left>, (Rows, Width), Bf16>,
+}
+
+impl<'b> Sequence<'b> {
+    fn new(backend: &'b Tenstorrent<Left>) -> Self {
+        Self { backend, state: backend.zeros() }
+    }
+}
+
 fn main() -> Result<(), Error> {
     let left = Tenstorrent::<Left>::identified(Session::open(SessionOptions::default())?);
     let right = Tenstorrent::<Right>::identified(Session::open(SessionOptions::default())?);
@@ -30,9 +41,16 @@ fn main() -> Result<(), Error> {
     let whole: Tensor<_, (Rows, By<Heads, Width>), Bf16> = left.zeros();
     let _ = left.sigmoid_gate::<Rows, Heads, Width, _>(&whole, pairs.second_of_pairs());
 
+    // A sequence that borrows its backend ends before it; its state may go on.
+    let sequence = Sequence::new(&left);
+    sequence.backend.submit()?;
+    let state = sequence.state;
+
     // A tensor keeps its session alive.
     let session = Arc::downgrade(left.session());
     drop(left);
     assert!(session.upgrade().is_some());
+    drop((a, pairs, whole, state));
+    assert!(session.upgrade().is_none());
     Ok(())
 }

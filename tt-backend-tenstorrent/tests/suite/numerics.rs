@@ -42,6 +42,11 @@ fn arithmetic() -> impl Strategy<Value = (Fidelity, Destination)> {
     (prop::sample::select(&FIDELITIES[..]), prop::sample::select(&DESTINATIONS[..]))
 }
 
+/// Numbers of inputs: few, and about one and two blocks of the fast kernel.
+fn blocks_and_rest() -> impl Strategy<Value = u32> {
+    prop_oneof![3 => 1u32..100, 1 => 250u32..270, 1 => 505u32..520]
+}
+
 fn is_f32(kind: Destination) -> bool {
     kind == Destination::F32
 }
@@ -128,10 +133,11 @@ proptest! {
         }
     }
 
-    /// `fast` adds the products in the order of k, one after the other.
+    /// `fast` adds the products in the order of k, one after the other, also where the kernel takes
+    /// rows and inputs in blocks.
     #[test]
     fn a_fast_matrix_product(
-        (m, k, n, x, w) in (1u32..10, 1u32..100, 1u32..80).prop_flat_map(|(m, k, n)| {
+        (m, k, n, x, w) in (1u32..16, blocks_and_rest(), 1u32..80).prop_flat_map(|(m, k, n)| {
             let (x, w) = ((m * k) as usize, (n * k) as usize);
             (Just(m), Just(k), Just(n), vec(-8.0f32..8.0, x), vec(-8.0f32..8.0, w))
         }),

@@ -24,7 +24,7 @@ dim! {
     KeyHeads = 2;
     ValueHeads = 4;
     KeyDim = 20;
-    ValueDim = 24;
+    ValueDim = 40;
     Taps = 4;
     Five = 5;
     Bucket = 40;

@@ -45,8 +45,11 @@ void run(const Call& call, const Program&) {
                 const std::uint16_t* from = i < history ? state.at(i, channel) : x.at(i - history, channel);
                 std::copy_n(from, count, past.data() + std::size_t{i} * kFace);
             }
-            for (std::uint32_t i = 0; i < kernel * count; ++i) {
-                weights[std::size_t{i % kernel} * kFace + i / kernel] = taps[std::size_t{channel} * kernel + i];
+            for (std::uint32_t i = 0; i < count; ++i) {
+                const std::uint16_t* own = taps + std::size_t{channel + i} * kernel;
+                for (std::uint32_t tap = 0; tap < kernel; ++tap) {
+                    weights[std::size_t{tap} * kFace + i] = own[tap];
+                }
             }
             for (std::uint32_t row = 0; row < step.rows; ++row) {
                 float dest[kFace] = {};

@@ -1,6 +1,9 @@
 // The gated delta rule, on the vector unit: state, queries, keys and their products are f32 (the
 // matrix unit would take them as tf32), one store of the output. Rows run one after the other for
 // every length of step, so a prefill and as many decode steps leave the same bits.
+#include "gated_delta.hpp"
+
+#include "../matmul.hpp"
 #include "ops.hpp"
 
 namespace tt::ops::gated_delta {
@@ -41,29 +44,15 @@ void unit(float* values, std::uint32_t count, float scale) {
     }
 }
 
-// One row on 16 columns (or the last few) of a head's state: decay, recall, write, read.
-template <typename Count>
-void step_columns(const Matrix<float>& state, std::uint32_t col, Count count, const float* key, const float* query,
-                  const float* value, float beta, float decay, float* out) {
-    float recalled[kFace] = {};
-    for (std::uint32_t row = 0; row < state.rows; ++row) {
-        float* cells = state.at(row, col);
-        for (std::uint32_t i = 0; i < count; ++i) {
-            cells[i] *= decay;
-            recalled[i] += cells[i] * key[row];
+void step_head(const Matrix<float>& state, const Row& row, float* out) {
+    std::uint32_t col = 0;
+    if (has_avx2()) {
+        for (; col + kTile <= state.cols; col += kTile) {
+            step_tile_avx2(state, col, row, out);
         }
     }
-    float change[kFace];
-    for (std::uint32_t i = 0; i < count; ++i) {
-        change[i] = (value[i] - recalled[i]) * beta;
-        out[i] = 0;
-    }
-    for (std::uint32_t row = 0; row < state.rows; ++row) {
-        float* cells = state.at(row, col);
-        for (std::uint32_t i = 0; i < count; ++i) {
-            cells[i] += key[row] * change[i];
-            out[i] += cells[i] * query[row];
-        }
+    for (; col < state.cols; col += kFace) {
+        step_columns(state, col, std::min(kFace, state.cols - col), row, out);
     }
 }
 
@@ -87,23 +76,35 @@ void run_head(const Call& call, const StepView& step, std::uint32_t head) {
         unit(key.data(), key_dim, 1.0f);
         const float beta = unpack(call.how, *call.bf16(1).at(row, head));
         const float decay = std::exp(*call.f32(2).at(row, head));
-        for (std::uint32_t col = 0; col < value_dim; col += kFace) {
-            const auto step_with = [&](auto count) {
-                step_columns(state, col, count, key.data(), query.data(), value.data() + col, beta, decay,
-                             out.data() + col);
-            };
-            // A full run's length as a constant lets the inner loops become vector instructions.
-            if (value_dim - col >= kFace) {
-                step_with(std::integral_constant<std::uint32_t, kFace>{});
-            } else {
-                step_with(value_dim - col);
-            }
-        }
+        step_head(state, {query.data(), key.data(), value.data(), beta, decay}, out.data());
         save(call.how, out.data(), call.bf16(5), row, head * value_dim, value_dim);
     }
 }
 
 }  // namespace
+
+void step_columns(const Matrix<float>& state, std::uint32_t col, std::uint32_t count, const Row& row, float* out) {
+    float recalled[kFace] = {};
+    for (std::uint32_t i = 0; i < state.rows; ++i) {
+        float* cells = state.at(i, col);
+        for (std::uint32_t j = 0; j < count; ++j) {
+            cells[j] *= row.decay;
+            recalled[j] += cells[j] * row.key[i];
+        }
+    }
+    float change[kFace];
+    for (std::uint32_t j = 0; j < count; ++j) {
+        change[j] = (row.value[col + j] - recalled[j]) * row.beta;
+        out[col + j] = 0;
+    }
+    for (std::uint32_t i = 0; i < state.rows; ++i) {
+        float* cells = state.at(i, col);
+        for (std::uint32_t j = 0; j < count; ++j) {
+            cells[j] += row.key[i] * change[j];
+            out[col + j] += cells[j] * row.query[i];
+        }
+    }
+}
 
 void run(const Call& call, const Program&) {
     const std::uint32_t rows = call.operand(0).spec.rows;

@@ -28,9 +28,13 @@ void run(const Call& call, const Program&) {
     const std::size_t stride = std::size_t{columns} * kFace;
     const auto dest = std::make_unique_for_overwrite<float[]>(x.rows * stride);
     // A product takes roughly a tenth of a nanosecond in f32, and in each phase of the exact kernel.
+    // In f32 a single row waits for its weights, two bytes in as long.
     const std::uint64_t cost =
-        std::uint64_t{x.rows} * x.cols * kFace * (call.how.tensix ? call.how.phases : 1) / 10;
-    call.workers.share(columns, cost, [&](std::uint32_t first, std::uint32_t last) {
+        std::uint64_t{x.rows} * x.cols * kTile * (call.how.tensix ? call.how.phases : 1) / 10;
+    // By rows of whole tiles, so that no two threads read one.
+    call.workers.share(tiles_for(w.rows), cost, [&](std::uint32_t first_tile, std::uint32_t last_tile) {
+        const std::uint32_t first = first_tile * 2;
+        const std::uint32_t last = std::min(columns, last_tile * 2);
         matmul(activations, w, Weights::kOutByIn, first, last, dest.get(), stride);
         const std::uint32_t col = first * kFace;
         const std::uint32_t count = std::min(w.rows, last * kFace) - col;
