@@ -1,8 +1,9 @@
 //! From a `config.json` to the configuration, a type, that has its sizes.
 
+use crate::Config;
 use crate::checkpoint::{ConfigDifference, ConfigJson};
-use crate::{Config, Qwen35_0_8B, Tiny};
 use std::fmt;
+use std::str::FromStr;
 
 /// How many differing keys of a configuration an error names.
 const NAMED_KEYS: usize = 3;
@@ -16,29 +17,85 @@ pub trait ForConfig {
     fn run<C: Config>(self) -> Self::Output;
 }
 
-/// The configurations that this program has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
-    /// [`Tiny`].
-    Tiny,
-    /// [`Qwen35_0_8B`].
-    Qwen35_0_8B,
+/// Declares [`Known`]: a variant for each configuration, and the word that names it.
+macro_rules! known {
+    ($($(#[$when:meta])* $config:ident = $word:literal,)*) => {
+        /// The configurations that this program has; the larger ones with the feature `all-sizes`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Known {
+            $(
+                $(#[$when])*
+                #[doc = concat!("[`", stringify!($config), "`](crate::", stringify!($config), "), `", $word, "`.")]
+                $config,
+            )*
+        }
+
+        impl Known {
+            /// All of them, the smallest first.
+            pub const ALL: &[Self] = &[$($(#[$when])* Self::$config,)*];
+
+            /// The word that names it on a command line.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $($(#[$when])* Self::$config => $word,)*
+                }
+            }
+
+            /// Does `task` for this configuration.
+            pub fn with<F: ForConfig>(self, task: F) -> F::Output {
+                match self {
+                    $($(#[$when])* Self::$config => task.run::<crate::$config>(),)*
+                }
+            }
+        }
+    };
+}
+
+known! {
+    Tiny = "tiny",
+    Qwen35_0_8B = "0.8b",
+    #[cfg(feature = "all-sizes")]
+    Qwen35_2B = "2b",
+    #[cfg(feature = "all-sizes")]
+    Qwen35_4B = "4b",
+    #[cfg(feature = "all-sizes")]
+    Qwen35_9B = "9b",
+    #[cfg(feature = "all-sizes")]
+    Qwen35_27B = "27b",
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// A word that names no configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownWord(String);
+
+impl fmt::Display for UnknownWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = Known::ALL.iter().map(|known| known.word()).collect();
+        write!(f, "expected one of {}, found `{}`", words.join(", "), self.0)
+    }
+}
+
+impl std::error::Error for UnknownWord {}
+
+impl FromStr for Known {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        let found = Self::ALL.iter().find(|known| known.word().eq_ignore_ascii_case(word));
+        found.copied().ok_or_else(|| UnknownWord(word.to_owned()))
+    }
 }
 
 impl Known {
-    const ALL: [Self; 2] = [Self::Tiny, Self::Qwen35_0_8B];
-
-    /// Does `task` for this configuration.
-    pub fn with<F: ForConfig>(self, task: F) -> F::Output {
-        match self {
-            Self::Tiny => task.run::<Tiny>(),
-            Self::Qwen35_0_8B => task.run::<Qwen35_0_8B>(),
-        }
-    }
-
     /// The configuration with the sizes of a `config.json`. Its other keys may differ.
     pub fn of(json: &ConfigJson) -> Result<Self, UnknownSizes> {
-        let fits: Vec<Fit> = Self::ALL.into_iter().map(|known| known.with(FitOf(known, json))).collect();
+        let fits: Vec<Fit> = Self::ALL.iter().map(|&known| known.with(FitOf(known, json))).collect();
         match fits.iter().find(|fit| fit.sizes.is_empty()) {
             Some(fit) => Ok(fit.known),
             None => Err(UnknownSizes { place: json.place().to_owned(), fits }),

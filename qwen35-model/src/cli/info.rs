@@ -1,8 +1,8 @@
 //! `qwen35 info`.
 
 use super::Outcome;
-use super::arguments::ModelArguments;
-use super::output;
+use super::arguments::InfoArguments;
+use super::{needs, output};
 use qwen35_model::Config;
 use qwen35_model::checkpoint::{
     Checkpoint, ConfigDifference, ConfigJson, StoredTensor, TensorProblem, TextTensors, inventory,
@@ -24,8 +24,12 @@ struct Differs {
     tensors: usize,
 }
 
-pub(super) fn run(arguments: &ModelArguments) -> Outcome {
-    let checkpoint = super::open(arguments)?;
+pub(super) fn run(arguments: &InfoArguments) -> Outcome {
+    if let Some(size) = arguments.config {
+        output::write(&mut io::stdout().lock(), &needs::report(size))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let checkpoint = super::open(&arguments.model)?;
     let json = ConfigJson::of(&checkpoint)?;
     let known = match Known::of(&json) {
         Ok(known) => known,
