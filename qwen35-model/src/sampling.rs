@@ -3,8 +3,10 @@
 use core::cmp::Ordering;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::collections::BTreeSet;
 
-/// How to choose among likely tokens. Filters apply in the order of the fields.
+/// How to choose among likely tokens. The three filters apply in the order of the fields, after the
+/// penalties.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Random {
     /// Divides the logits: below 1 sharpens, above 1 flattens.
@@ -13,6 +15,11 @@ pub struct Random {
     pub top_k: Option<usize>,
     /// Then keeps the fewest of the likeliest tokens that have this much of the probability.
     pub top_p: f64,
+    /// Before all of these: divides the logits of tokens in the prompt or the text by this, and
+    /// multiplies them if they are negative, as transformers does. 1 changes nothing.
+    pub repetition_penalty: f64,
+    /// Then takes this off the logits of tokens in the generated text. 0 changes nothing.
+    pub presence_penalty: f64,
     /// The same seed gives the same tokens for the same logits, on every machine.
     pub seed: u64,
 }
@@ -20,7 +27,14 @@ pub struct Random {
 impl Default for Random {
     /// Samples from the whole distribution as it is, with seed 0.
     fn default() -> Self {
-        Self { temperature: 1.0, top_k: None, top_p: 1.0, seed: 0 }
+        Self {
+            temperature: 1.0,
+            top_k: None,
+            top_p: 1.0,
+            repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            seed: 0,
+        }
     }
 }
 
@@ -36,6 +50,21 @@ pub enum SamplingError {
     /// Not a probability, or zero.
     #[error("top-p: expected a number above 0 and at most 1, found {0}")]
     TopP(f64),
+    /// Zero, negative or not finite.
+    #[error("repetition penalty: expected a finite number above 0, found {0}")]
+    RepetitionPenalty(f64),
+    /// Not finite.
+    #[error("presence penalty: expected a finite number, found {0}")]
+    PresencePenalty(f64),
+}
+
+/// The tokens before the one to be chosen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Before<'a> {
+    /// Those that were given.
+    pub prompt: &'a [u32],
+    /// Those that were chosen since.
+    pub generated: &'a [u32],
 }
 
 /// Chooses the next token.
@@ -57,17 +86,8 @@ impl Sampler {
 
     /// A random token of the likely ones.
     pub fn random(parameters: Random) -> Result<Self, SamplingError> {
-        let Random { temperature, top_k, top_p, seed } = parameters;
-        if !(temperature.is_finite() && temperature > 0.0) {
-            return Err(SamplingError::Temperature(temperature));
-        }
-        if top_k == Some(0) {
-            return Err(SamplingError::TopK);
-        }
-        if !(top_p > 0.0 && top_p <= 1.0) {
-            return Err(SamplingError::TopP(top_p));
-        }
-        let rng = Box::new(ChaCha8Rng::seed_from_u64(seed));
+        parameters.check()?;
+        let rng = Box::new(ChaCha8Rng::seed_from_u64(parameters.seed));
         Ok(Self(Kind::Random { parameters, rng }))
     }
 
@@ -76,12 +96,25 @@ impl Sampler {
         matches!(self.0, Kind::Greedy)
     }
 
-    /// The next token's id. As in [`Backend::argmax`](tt_dsl::Backend::argmax), the lowest index
-    /// wins a tie and a NaN is never chosen unless all are NaN (then 0).
+    /// The next token's id, of a text of which nothing is known. As in
+    /// [`Backend::argmax`](tt_dsl::Backend::argmax), the lowest index wins a tie and a NaN is never
+    /// chosen unless all are NaN (then 0).
     pub fn sample(&mut self, logits: &[f32]) -> u32 {
+        self.sample_after(logits, Before::default())
+    }
+
+    /// [`sample`](Self::sample) after the tokens that the penalties, if there are any, count.
+    pub fn sample_after(&mut self, logits: &[f32], before: Before<'_>) -> u32 {
         let index = match &mut self.0 {
             Kind::Greedy => argmax(logits),
-            Kind::Random { parameters, rng } => parameters.choose(logits, uniform(rng)),
+            Kind::Random { parameters, rng } => {
+                let point = uniform(rng);
+                if parameters.has_penalties() {
+                    parameters.choose(&parameters.penalized(logits, before), point)
+                } else {
+                    parameters.choose(logits, point)
+                }
+            }
         };
         // A vocabulary is far below 2^32.
         index as u32
@@ -106,6 +139,51 @@ fn likelier(a: &(usize, f64), b: &(usize, f64)) -> Ordering {
 }
 
 impl Random {
+    /// Refuses parameters outside their range.
+    pub fn check(&self) -> Result<(), SamplingError> {
+        let is_above_zero = |value: f64| value.is_finite() && value > 0.0;
+        if !is_above_zero(self.temperature) {
+            return Err(SamplingError::Temperature(self.temperature));
+        }
+        if self.top_k == Some(0) {
+            return Err(SamplingError::TopK);
+        }
+        if !(self.top_p > 0.0 && self.top_p <= 1.0) {
+            return Err(SamplingError::TopP(self.top_p));
+        }
+        if !is_above_zero(self.repetition_penalty) {
+            return Err(SamplingError::RepetitionPenalty(self.repetition_penalty));
+        }
+        if !self.presence_penalty.is_finite() {
+            return Err(SamplingError::PresencePenalty(self.presence_penalty));
+        }
+        Ok(())
+    }
+
+    fn has_penalties(&self) -> bool {
+        self.repetition_penalty != 1.0 || self.presence_penalty != 0.0
+    }
+
+    /// The logits after the penalties. A token counts once, however often it was there.
+    fn penalized(&self, logits: &[f32], before: Before<'_>) -> Vec<f32> {
+        let mut logits = logits.to_vec();
+        let generated: BTreeSet<u32> = before.generated.iter().copied().collect();
+        let all: BTreeSet<u32> = before.prompt.iter().copied().chain(generated.iter().copied()).collect();
+        for id in all {
+            if let Some(logit) = logits.get_mut(id as usize) {
+                let value = f64::from(*logit);
+                let penalty = self.repetition_penalty;
+                *logit = if value < 0.0 { value * penalty } else { value / penalty } as f32;
+            }
+        }
+        for id in generated {
+            if let Some(logit) = logits.get_mut(id as usize) {
+                *logit = (f64::from(*logit) - self.presence_penalty) as f32;
+            }
+        }
+        logits
+    }
+
     /// The token at `point` of the filtered distribution, `0 <= point < 1`.
     fn choose(&self, logits: &[f32], point: f64) -> usize {
         let best = argmax(logits);
@@ -186,6 +264,25 @@ mod tests {
         }
         let error = Sampler::random(Random { top_k: Some(0), ..Random::default() }).unwrap_err();
         assert_eq!(error, SamplingError::TopK);
+        for repetition_penalty in [0.0, -1.0, f64::NAN] {
+            let error = Sampler::random(Random { repetition_penalty, ..Random::default() }).unwrap_err();
+            assert!(matches!(error, SamplingError::RepetitionPenalty(_)), "{error}");
+        }
+        let infinite = Random { presence_penalty: f64::INFINITY, ..Random::default() };
+        assert_eq!(Sampler::random(infinite).unwrap_err(), SamplingError::PresencePenalty(f64::INFINITY));
+    }
+
+    #[test]
+    fn penalties_are_for_the_tokens_before() {
+        let parameters =
+            Random { repetition_penalty: 2.0, presence_penalty: 0.5, top_k: Some(1), ..Random::default() };
+        let before = Before { prompt: &[0, 1, 9], generated: &[1, 2, 2] };
+        // Divided or, if negative, multiplied by 2 when there; 0.5 less when generated, once.
+        let expected = [2.0, -2.5, 0.5, 1.5];
+        assert_eq!(parameters.penalized(&[4.0, -1.0, 2.0, 1.5], before), expected);
+        assert_eq!(sampler(parameters).sample_after(&[2.0, -1.0, 2.0, 1.5], before), 3);
+        assert_eq!(sampler(parameters).sample(&[2.0, -1.0, 2.0, 1.5]), 0);
+        assert_eq!(Sampler::greedy().sample_after(&[2.0, -1.0, 2.0, 1.5], before), 0);
     }
 
     #[test]
@@ -244,7 +341,7 @@ mod tests {
         fn the_same_seed_gives_the_same_tokens(
             logits in logits(), seed: u64, temperature in 0.1f64..4.0, k in 1usize..50, top_p in 0.05f64..1.0,
         ) {
-            let parameters = Random { temperature, top_k: Some(k), top_p, seed };
+            let parameters = Random { temperature, top_k: Some(k), top_p, seed, ..Random::default() };
             let draw = || {
                 let mut sampler = sampler(parameters);
                 (0..20).map(|_| sampler.sample(&logits)).collect::<Vec<_>>()

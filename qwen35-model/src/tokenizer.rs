@@ -59,17 +59,44 @@ impl Tokenizer {
         Self::parse::<C>(&place, &bytes)
     }
 
-    /// Parses the bytes of a `tokenizer.json` that is at `place`.
+    /// Parses the bytes of a `tokenizer.json` that is at `place`, and compares its vocabulary with the
+    /// model's.
     pub fn parse<C: Config>(place: &str, bytes: &[u8]) -> Result<Self, TokenizerError> {
+        let (tokenizer, added) = Self::read(place, bytes)?;
+        check_vocabulary::<C>(place, &tokenizer.inner)?;
+        tokenizer.check_added(place, &added)?;
+        Ok(tokenizer)
+    }
+
+    /// Parses the bytes of a `tokenizer.json` of the family's pipeline, with a vocabulary of any size,
+    /// also one with ids that no token has.
+    pub fn of_any_model(place: &str, bytes: &[u8]) -> Result<Self, TokenizerError> {
+        let (tokenizer, added) = Self::read(place, bytes)?;
+        tokenizer.check_added(place, &added)?;
+        Ok(tokenizer)
+    }
+
+    fn read(place: &str, bytes: &[u8]) -> Result<(Self, Vec<Added>), TokenizerError> {
         let format = |found: String| TokenizerError::Format { place: place.to_owned(), found };
-        Pipeline::check(bytes).map_err(format)?;
+        let added = Pipeline::check(bytes).map_err(format)?;
         let mut inner =
             tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| format(error.to_string()))?;
         // Both are for batches. A prompt that is too long is an error elsewhere, never cut.
         inner.with_truncation(None).map_err(|error| format(error.to_string()))?;
         inner.with_padding(None);
-        check_vocabulary::<C>(place, &inner)?;
-        Ok(Self { inner, bytes: ByteAlphabet::new() })
+        Ok((Self { inner, bytes: ByteAlphabet::new() }, added))
+    }
+
+    /// Refuses a file whose added tokens have other ids once it is read: the library numbers them by
+    /// itself, from the vocabulary's size, unless the vocabulary has them.
+    fn check_added(&self, place: &str, added: &[Added]) -> Result<(), TokenizerError> {
+        let Some(token) = added.iter().find(|token| self.id_of(&token.content) != Some(token.id)) else {
+            return Ok(());
+        };
+        let read = self.id_of(&token.content).map_or_else(|| "none".to_owned(), |id| id.to_string());
+        let content = token.content.escape_debug();
+        let found = format!("the added token `{content}` with the id {}, read as {read}", token.id);
+        Err(TokenizerError::Format { place: place.to_owned(), found })
     }
 
     /// The ids of a text. Nothing is put before or after them.
@@ -77,6 +104,17 @@ impl Tokenizer {
         let encoding =
             self.inner.encode(text, false).map_err(|error| TokenizerError::Encode(error.to_string()))?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The ids of bytes that should be UTF-8: what is not becomes U+FFFD, one for each longest
+    /// beginning of a character, as Python's `errors="replace"` does it.
+    pub fn encode_bytes(&self, bytes: &[u8]) -> Result<Vec<u32>, TokenizerError> {
+        self.encode(&String::from_utf8_lossy(bytes))
+    }
+
+    /// The id of a token by its text, if there is one.
+    pub fn id_of(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
     }
 
     /// The text of ids, without special tokens. Bytes that are no UTF-8 become U+FFFD.
@@ -89,16 +127,22 @@ impl Tokenizer {
 
     /// A decoder that takes ids one by one.
     pub fn stream(&self) -> TextStream<'_> {
-        TextStream { tokenizer: self, pending: Vec::new() }
+        TextStream { tokenizer: self, shows_special: false, pending: Vec::new() }
     }
 
-    /// The bytes of a token; none for a special token or an id without one.
-    fn bytes_of(&self, id: u32) -> Vec<u8> {
-        match self.inner.id_to_token(id) {
-            Some(token) if !self.inner.get_added_vocabulary().is_special_token(&token) => {
-                self.bytes.bytes_of(&token)
-            }
-            _ => Vec::new(),
+    /// A decoder that takes ids one by one and writes special tokens too, as their own text: in a
+    /// conversation, tags are part of what the assistant says.
+    pub fn stream_with_special(&self) -> TextStream<'_> {
+        TextStream { shows_special: true, ..self.stream() }
+    }
+
+    /// The bytes of a token; none for an id without one, or for a special token that is not shown.
+    fn bytes_of(&self, id: u32, shows_special: bool) -> Vec<u8> {
+        let Some(token) = self.inner.id_to_token(id) else { return Vec::new() };
+        match self.inner.get_added_vocabulary().is_special_token(&token) {
+            false => self.bytes.bytes_of(&token),
+            true if shows_special => token.into_bytes(),
+            true => Vec::new(),
         }
     }
 }
@@ -107,6 +151,7 @@ impl Tokenizer {
 /// its last byte is there, never in part.
 pub struct TextStream<'t> {
     tokenizer: &'t Tokenizer,
+    shows_special: bool,
     /// The beginning of a character: at most three bytes.
     pending: Vec<u8>,
 }
@@ -114,7 +159,7 @@ pub struct TextStream<'t> {
 impl TextStream<'_> {
     /// The text that is certain now that `id` has come.
     pub fn push(&mut self, id: u32) -> String {
-        self.pending.extend(self.tokenizer.bytes_of(id));
+        self.pending.extend(self.tokenizer.bytes_of(id, self.shows_special));
         let incomplete = incomplete_tail(&self.pending);
         let tail = self.pending.split_off(self.pending.len() - incomplete);
         let text = String::from_utf8_lossy(&self.pending).into_owned();
@@ -155,6 +200,15 @@ struct Pipeline {
     #[serde(default)]
     decoder: Value,
     model: Model,
+    #[serde(default)]
+    added_tokens: Vec<Added>,
+}
+
+/// A token that is found in a text before anything else.
+#[derive(Deserialize)]
+struct Added {
+    id: u32,
+    content: String,
 }
 
 #[derive(Deserialize)]
@@ -164,8 +218,9 @@ struct Model {
 }
 
 impl Pipeline {
-    fn check(bytes: &[u8]) -> Result<(), String> {
-        let Self { normalizer, decoder, model } =
+    /// The added tokens, if the rest is as it should be.
+    fn check(bytes: &[u8]) -> Result<Vec<Added>, String> {
+        let Self { normalizer, decoder, model, added_tokens } =
             serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         let is = |part: &Value, name: &str| part.get("type").is_some_and(|found| found == name);
         if !is(&normalizer, "NFC") {
@@ -177,7 +232,7 @@ impl Pipeline {
         if model.r#type != "BPE" || model.continuing_subword_prefix.is_some_and(|prefix| !prefix.is_empty()) {
             return Err("a model that is not plain BPE".to_owned());
         }
-        Ok(())
+        Ok(added_tokens)
     }
 }
 

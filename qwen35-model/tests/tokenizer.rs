@@ -131,3 +131,91 @@ proptest! {
         }
     }
 }
+
+/// The real vocabulary, less the tokens that no text of the goldens can come to.
+mod real {
+    use super::*;
+
+    const TEXTS: &str = include_str!("../../goldens/tokenizer/texts.json");
+    const PROMPTS: &str = include_str!("../../goldens/tokenizer/prompts.json");
+    const REDUCED: &[u8] = include_bytes!("../../goldens/tokenizer/tokenizer.json");
+
+    static TOKENIZER: LazyLock<Tokenizer> =
+        LazyLock::new(|| Tokenizer::of_any_model("reduced", REDUCED).unwrap());
+
+    fn cases(name: &str) -> Vec<Value> {
+        let texts: Value = serde_json::from_str(TEXTS).unwrap();
+        texts[name].as_array().unwrap().clone()
+    }
+
+    fn ids(value: &Value) -> Vec<u32> {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+
+    #[test]
+    fn texts_have_the_references_ids() {
+        let prompts: Vec<Value> = serde_json::from_str(PROMPTS).unwrap();
+        assert_eq!(prompts.len(), 16);
+        let cases = [cases("texts"), prompts].concat();
+        assert!(cases.len() >= 60 + 16);
+        for case in cases {
+            let text = case["text"].as_str().unwrap();
+            assert_eq!(TOKENIZER.encode(text).unwrap(), ids(&case["ids"]), "{text:?}");
+        }
+        let france = TOKENIZER.encode("The capital of France is").unwrap();
+        assert_eq!(france, [760, 6511, 314, 9338, 369]);
+    }
+
+    /// Where the two references part, the one that the model was trained with.
+    #[test]
+    fn normalization_stops_at_special_tokens() {
+        let cases = cases("apart");
+        assert_eq!(cases.len(), 1);
+        for case in cases {
+            let found = TOKENIZER.encode(case["text"].as_str().unwrap()).unwrap();
+            assert_eq!(found, ids(&case["tokenizers"]));
+            assert_ne!(found, ids(&case["ids"]));
+        }
+    }
+
+    #[test]
+    fn invalid_bytes_are_replaced_as_in_python() {
+        let cases = cases("bytes");
+        assert!(cases.len() >= 9);
+        for case in cases {
+            let hex = case["hex"].as_str().unwrap();
+            let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+            let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+            assert_eq!(TOKENIZER.encode_bytes(&bytes).unwrap(), ids(&case["ids"]), "{hex}");
+        }
+    }
+
+    #[test]
+    fn ids_whose_bytes_are_no_text_decode_as_in_python() {
+        let cases = cases("decode");
+        let replaced = cases.iter().filter(|case| case["text"].as_str().unwrap().contains('\u{fffd}'));
+        assert!(cases.len() >= 60 && replaced.count() >= 20);
+        for case in cases {
+            let ids = ids(&case["ids"]);
+            let mut stream = TOKENIZER.stream_with_special();
+            let mut pieces: String = ids.iter().map(|&id| stream.push(id)).collect();
+            pieces.push_str(&stream.finish());
+            assert_eq!(pieces, case["text"].as_str().unwrap(), "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_no_vocabulary_of_a_model() {
+        let error = Tokenizer::parse::<qwen35_model::Qwen35_0_8B>("t", REDUCED).err().unwrap().to_string();
+        assert!(error.contains("at least 223488 tokens for 248320 rows"), "{error}");
+    }
+
+    /// The library numbers added tokens by itself when the vocabulary lacks them.
+    #[test]
+    fn an_added_token_that_would_get_another_id_is_refused() {
+        let mut value: Value = serde_json::from_slice(REDUCED).unwrap();
+        value["model"]["vocab"].as_object_mut().unwrap().remove("<|im_end|>").unwrap();
+        let error = Tokenizer::of_any_model("t", value.to_string().as_bytes()).err().unwrap().to_string();
+        assert!(error.contains("`<|im_end|>` with the id 248046"), "{error}");
+    }
+}

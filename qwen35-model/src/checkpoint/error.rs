@@ -50,7 +50,7 @@ pub enum CheckpointError {
 
 impl CheckpointError {
     /// A file whose contents contradict its format. What comes out of the file is put on one line.
-    pub(super) fn format(place: &str, expected: impl ToString, found: impl ToString) -> Self {
+    pub(crate) fn format(place: &str, expected: impl ToString, found: impl ToString) -> Self {
         Self::Format { place: place.to_owned(), expected: one_line(&expected), found: one_line(&found) }
     }
 

@@ -45,6 +45,7 @@ pub struct Embedded {
 enum Origin {
     Directory(PathBuf),
     Embedded(Embedded),
+    Memory { place: String, files: BTreeMap<&'static str, Vec<u8>> },
 }
 
 /// A checkpoint whose files were found and whose headers were parsed. Its tensors are mapped, not
@@ -87,6 +88,16 @@ impl Checkpoint {
         Ok(Self { origin, tensors })
     }
 
+    /// A checkpoint in memory: its tensors by their full names, and its other files (`config.json` and
+    /// what else there is) by theirs. Messages call it `place`.
+    pub fn in_memory(
+        place: String,
+        files: BTreeMap<&'static str, Vec<u8>>,
+        tensors: BTreeMap<String, StoredTensor>,
+    ) -> Self {
+        Self { origin: Origin::Memory { place, files }, tensors }
+    }
+
     /// Every tensor of every file, by its full name.
     pub fn tensors(&self) -> &BTreeMap<String, StoredTensor> {
         &self.tensors
@@ -97,6 +108,7 @@ impl Checkpoint {
         match &self.origin {
             Origin::Directory(dir) => dir.display().to_string(),
             Origin::Embedded(_) => "built-in checkpoint".to_owned(),
+            Origin::Memory { place, .. } => place.clone(),
         }
     }
 
@@ -110,6 +122,23 @@ impl Checkpoint {
         self.side_file(TOKENIZER, |files| files.tokenizer)
     }
 
+    /// Where the file of this name is, and its bytes; none if there is no such file. A checkpoint that
+    /// is part of the program has none.
+    pub fn optional_file(&self, name: &str) -> Result<Option<(String, Vec<u8>)>, CheckpointError> {
+        let dir = match &self.origin {
+            Origin::Directory(dir) => dir,
+            Origin::Embedded(_) => return Ok(None),
+            Origin::Memory { files, .. } => {
+                return Ok(files.get(name).map(|bytes| (self.origin.place(name), bytes.clone())));
+            }
+        };
+        match fs::read(dir.join(name)) {
+            Ok(bytes) => Ok(Some((self.origin.place(name), bytes))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(CheckpointError::io(&self.origin.place(name), error)),
+        }
+    }
+
     fn side_file(
         &self,
         name: &str,
@@ -118,6 +147,10 @@ impl Checkpoint {
         let place = self.origin.place(name);
         let bytes = match &self.origin {
             Origin::Embedded(files) => Cow::Borrowed(part(files)),
+            Origin::Memory { files, .. } => match files.get(name) {
+                Some(bytes) => Cow::Owned(bytes.clone()),
+                None => return Err(CheckpointError::io(&place, io::ErrorKind::NotFound.into())),
+            },
             Origin::Directory(dir) => match fs::read(dir.join(name)) {
                 Ok(bytes) => Cow::Owned(bytes),
                 Err(error) => return Err(CheckpointError::io(&place, error)),
@@ -132,6 +165,7 @@ impl Origin {
         match self {
             Self::Directory(dir) => dir.join(name).display().to_string(),
             Self::Embedded(_) => format!("built-in {name}"),
+            Self::Memory { place, .. } => format!("{name} of {place}"),
         }
     }
 }

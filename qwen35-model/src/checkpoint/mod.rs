@@ -13,19 +13,23 @@
 mod config_json;
 mod error;
 mod files;
+mod generation_config;
 mod header;
 mod inventory;
 mod loader;
 mod names;
 mod problem;
 mod shards;
+mod tokenizer_config;
 mod verify;
 
 pub use config_json::{ConfigDifference, ConfigJson};
 pub use error::CheckpointError;
 pub use files::{Checkpoint, Embedded, StoredTensor};
+pub use generation_config::{GenerationConfig, Ignored};
 pub use inventory::{DtypeRule, Expected, inventory};
 pub use loader::{Staged, Weights};
 pub use names::TextTensors;
 pub use problem::{Listed, TensorProblem};
+pub use tokenizer_config::TokenizerConfig;
 pub use verify::Verified;

@@ -1,12 +1,13 @@
 //! From a backend's name to the backend, a type.
 
 use super::Outcome;
-use super::arguments::{BackendName, GenerateArguments, NumericsName};
+use super::arguments::{BackendName, ComputeArguments, DriverName, NumericsName};
 use qwen35_model::{Config, Tiny};
 use std::any::TypeId;
 use std::sync::Arc;
 use tt_backend_cpu::kernels::{Plain, Simd};
 use tt_backend_cpu::{CpuBackend, CpuKernels};
+use tt_backend_tenstorrent::ttnn::{self, TtnnOptions};
 use tt_backend_tenstorrent::{Numerics, Session, SessionOptions, StagingStats, Tenstorrent};
 use tt_dsl::Backend;
 
@@ -17,13 +18,16 @@ pub(super) trait ForBackend {
 }
 
 /// Does `task` for a model of configuration `C` on the backend that was asked for.
-pub(super) fn with<C: Config>(arguments: &GenerateArguments, task: impl ForBackend) -> Outcome {
+pub(super) fn with<C: Config>(arguments: &ComputeArguments, task: impl ForBackend) -> Outcome {
     let threads = arguments.threads;
     match arguments.backend {
         BackendName::Cpu => task.run(&cpu::<Simd>(threads)),
         BackendName::CpuReference => task.run(&cpu::<Plain>(threads)),
         BackendName::Tt => {
-            let session = Session::open(session_options::<C>(arguments))?;
+            let session = match arguments.driver {
+                DriverName::Model => Session::open(session_options::<C>(arguments))?,
+                DriverName::Ttnn => ttnn::open(&TtnnOptions::default())?,
+            };
             let outcome = task.run(&Tenstorrent::new(Arc::clone(&session)))?;
             if arguments.stats {
                 print_crossings(&session.stats());
@@ -38,7 +42,7 @@ fn cpu<K: CpuKernels>(threads: Option<u16>) -> CpuBackend<K> {
 }
 
 /// The card's own arithmetic costs a multiple of the time, which a small model can afford.
-fn session_options<C: Config>(arguments: &GenerateArguments) -> SessionOptions {
+fn session_options<C: Config>(arguments: &ComputeArguments) -> SessionOptions {
     let is_tiny = TypeId::of::<C>() == TypeId::of::<Tiny>();
     let default = if is_tiny { NumericsName::Tensix } else { NumericsName::Fast };
     let numerics = match arguments.numerics.unwrap_or(default) {

@@ -3,11 +3,15 @@
 
 mod arguments;
 mod backends;
+mod chat;
 mod generate;
 mod info;
+mod needs;
 mod output;
 mod progress;
 mod prompt;
+mod sampling;
+mod writing;
 
 pub(crate) use arguments::Arguments;
 
@@ -30,6 +34,7 @@ const TINY: Embedded = Embedded {
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.command {
         Command::Generate(arguments) => generate::run(&arguments),
+        Command::Chat(arguments) => chat::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
     }
 }

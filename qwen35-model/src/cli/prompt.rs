@@ -1,6 +1,6 @@
 //! Where the prompt comes from.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 /// The most that is read of standard input: far more text than any context here holds, and far less
 /// than a machine's memory.
@@ -32,9 +32,20 @@ pub(super) fn read(argument: Option<&str>, input: impl Read) -> Result<String, P
     if text.is_empty() { Err(PromptError::Empty) } else { Ok(text) }
 }
 
+/// The next line of `input`, without its break; none at the end.
+pub(super) fn read_line(input: &mut impl BufRead) -> Result<Option<String>, PromptError> {
+    let mut bytes = Vec::new();
+    input.take(LONGEST + 1).read_until(b'\n', &mut bytes).map_err(PromptError::Io)?;
+    if bytes.is_empty() { Ok(None) } else { text(bytes).map(Some) }
+}
+
 fn read_all(input: impl Read) -> Result<String, PromptError> {
     let mut bytes = Vec::new();
     input.take(LONGEST + 1).read_to_end(&mut bytes).map_err(PromptError::Io)?;
+    text(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, PromptError> {
     if bytes.len() as u64 > LONGEST {
         return Err(PromptError::Long);
     }
@@ -60,6 +71,20 @@ mod tests {
         assert_eq!(read(Some("-"), &b"Alice\r\n"[..]).unwrap(), "Alice");
         assert_eq!(read(None, &b"a\n\n"[..]).unwrap(), "a\n");
         assert_eq!(read(Some("a\n"), io::empty()).unwrap(), "a\n");
+    }
+
+    #[test]
+    fn lines_come_one_by_one() {
+        let mut input = &b"a\r\n\n  b\nc"[..];
+        let mut next = || read_line(&mut input).unwrap();
+        let lines = [next(), next(), next(), next(), next()];
+        assert_eq!(
+            lines,
+            [Some("a"), Some(""), Some("  b"), Some("c"), None].map(|line| line.map(str::to_owned))
+        );
+        assert!(matches!(read_line(&mut &b"a\xff\nb"[..]), Err(PromptError::Utf8(1))));
+        let mut endless = io::BufReader::new(io::repeat(b'a'));
+        assert!(matches!(read_line(&mut endless), Err(PromptError::Long)));
     }
 
     #[test]
