@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use std::sync::Arc;
 use tt_backend_cpu::kernels::{Plain, Simd};
 use tt_backend_cpu::{CpuBackend, CpuKernels};
+use tt_backend_tenstorrent::ttnn::{self, Policy, TtnnOptions};
 use tt_backend_tenstorrent::{Destination, Error, Fidelity, Numerics, Session, SessionOptions, Tenstorrent};
 use tt_dsl::Backend;
 
@@ -52,10 +53,29 @@ pub enum NumericsName {
     Fast,
 }
 
+/// What stands behind the Tenstorrent backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DriverName {
+    /// The device model.
+    Model,
+    /// tt-metal's ttnn, in a build with the feature `ttnn`.
+    Ttnn,
+}
+
+/// The ttnn driver's compute configurations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// Every product in full.
+    Accuracy,
+    /// Fewer fidelity phases.
+    Performance,
+}
+
 /// Which backends to run, and how they are opened.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BackendArguments {
-    /// Which backends to run; all of them when not given.
+    /// Which backends to run. When not given, all of them, but the CPU's plain kernels, which are for
+    /// reading and not for speed, on the tiny model only.
     #[arg(long = "backend", value_enum, value_delimiter = ',')]
     pub backends: Vec<BackendName>,
     /// Threads to compute with; all cores when not given.
@@ -71,6 +91,12 @@ pub struct BackendArguments {
     /// others when not given.
     #[arg(long, value_enum)]
     pub numerics: Option<NumericsName>,
+    /// What stands behind the Tenstorrent backend.
+    #[arg(long, value_enum, default_value = "model")]
+    pub driver: DriverName,
+    /// Compute configurations of the ttnn driver, a run for each.
+    #[arg(long = "policy", value_enum, value_delimiter = ',', default_value = "accuracy")]
+    pub policies: Vec<PolicyName>,
 }
 
 /// A backend to be opened.
@@ -86,6 +112,7 @@ enum Kind {
     Cpu(Option<u16>),
     CpuReference(Option<u16>),
     Tt(SessionOptions),
+    Ttnn(TtnnOptions),
 }
 
 /// What is to be done on a backend.
@@ -120,8 +147,12 @@ impl<F: OnBackend> TakeBackend for Lend<F> {
 impl BackendArguments {
     /// The backends that were asked for, in order; `tiny` says whether the model is the tiny one.
     pub fn choices(&self, tiny: bool) -> Vec<Choice> {
-        let all = [BackendName::Cpu, BackendName::CpuReference, BackendName::Tt];
-        let wanted = if self.backends.is_empty() { &all[..] } else { &self.backends };
+        let all: &[BackendName] = if tiny {
+            &[BackendName::Cpu, BackendName::CpuReference, BackendName::Tt]
+        } else {
+            &[BackendName::Cpu, BackendName::Tt]
+        };
+        let wanted = if self.backends.is_empty() { all } else { &self.backends };
         let mut choices = Vec::new();
         for name in wanted {
             match name {
@@ -134,10 +165,23 @@ impl BackendArguments {
                         kind: Kind::CpuReference(self.threads),
                     });
                 }
+                BackendName::Tt if self.driver == DriverName::Ttnn => self.cards(&mut choices),
                 BackendName::Tt => self.sessions(tiny, &mut choices),
             }
         }
         choices
+    }
+
+    /// A session on the library for each policy.
+    fn cards(&self, choices: &mut Vec<Choice>) {
+        for &policy in &self.policies {
+            let (name, policy) = match policy {
+                PolicyName::Accuracy => ("accuracy", Policy::Accuracy),
+                PolicyName::Performance => ("performance", Policy::Performance),
+            };
+            let options = TtnnOptions { policy, ..TtnnOptions::default() };
+            choices.push(Choice { label: format!("ttnn {name}"), kind: Kind::Ttnn(options) });
+        }
     }
 
     /// A session for each fidelity and destination; with fast numerics, which have neither, just one.
@@ -175,8 +219,14 @@ impl Choice {
     pub fn rounding(&self) -> Rounding {
         match &self.kind {
             Kind::Tt(options) if options.numerics == Numerics::Tensix => Rounding::ItsOwn,
+            Kind::Ttnn(_) => Rounding::ItsOwn,
             _ => Rounding::AsTheReference,
         }
+    }
+
+    /// Whether it is the Tenstorrent backend.
+    pub fn is_tenstorrent(&self) -> bool {
+        matches!(self.kind, Kind::Tt(_) | Kind::Ttnn(_))
     }
 
     /// Opens the backend and does `task` on it.
@@ -191,6 +241,10 @@ impl Choice {
             Kind::CpuReference(threads) => task.run(cpu::<Plain>(*threads), None),
             Kind::Tt(options) => {
                 let session = Session::open(*options)?;
+                task.run(Tenstorrent::new(Arc::clone(&session)), Some(&session))
+            }
+            Kind::Ttnn(options) => {
+                let session = ttnn::open(options)?;
                 task.run(Tenstorrent::new(Arc::clone(&session)), Some(&session))
             }
         })

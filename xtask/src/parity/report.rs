@@ -6,6 +6,8 @@ use super::tokens::{Divergence, FreeRunning, NEAR_TIE_MILLINATS, TeacherForced};
 use crate::golden::Golden;
 use serde_json::{Value, json};
 use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
 
 /// What a pass requires beyond the tokens.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +16,58 @@ pub struct Limits {
     pub strict: bool,
     /// Largest quality ratio.
     pub quality_ratio: f64,
+}
+
+/// A backend's report with the limits that it is held to.
+pub struct Judged {
+    /// What was found out.
+    pub report: BackendReport,
+    /// What a pass requires.
+    pub limits: Limits,
+}
+
+impl Judged {
+    /// Whether it passes.
+    pub fn passes(&self) -> bool {
+        self.report.failures(self.limits).is_empty()
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        self.report.json(self.limits)
+    }
+}
+
+/// What the whole run cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Expense {
+    /// From the golden's opening to the last verdict.
+    pub time: Duration,
+    /// The largest resident memory of the process so far, mapped files included; none where the system
+    /// does not say.
+    pub peak_bytes: Option<u64>,
+}
+
+impl Expense {
+    /// Since `start`.
+    pub fn since(start: Instant) -> Self {
+        // `VmHWM:    123456 kB`.
+        let kib = fs::read_to_string("/proc/self/status").ok().and_then(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+            line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()
+        });
+        Self { time: start.elapsed(), peak_bytes: kib.map(|kib| kib * 1024) }
+    }
+}
+
+impl fmt::Display for Expense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s", self.time.as_secs_f64())?;
+        match self.peak_bytes {
+            Some(bytes) => write!(f, ", peak resident memory {:.2} GiB", bytes as f64 / (1u64 << 30) as f64),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Everything that was found out about one backend.
@@ -119,9 +173,14 @@ impl fmt::Display for Cell<'_> {
 }
 
 /// The table of all backends, with the excused cells and the failures below it.
-pub fn table(golden: &Golden, reports: &[BackendReport], limits: Limits) -> String {
+pub fn table(golden: &Golden, reports: &[Judged]) -> String {
+    let of = if golden.prompts.len() < golden.recorded {
+        format!(" of {}", golden.recorded)
+    } else {
+        String::new()
+    };
     let mut out = format!(
-        "golden {} ({}): {} prompts x {} tokens\n\n{:<14} {:>9} {:>11} {:>14} {:>8} {:>11} {:>9}  {}\n",
+        "golden {} ({}): {}{of} prompts x {} tokens\n\n{:<14} {:>9} {:>11} {:>14} {:>8} {:>11} {:>9}  {}\n",
         golden.dir.display(),
         golden.model,
         golden.prompts.len(),
@@ -135,8 +194,8 @@ pub fn table(golden: &Golden, reports: &[BackendReport], limits: Limits) -> Stri
         "quality",
         "verdict"
     );
-    for report in reports {
-        let verdict = if report.failures(limits).is_empty() { "pass" } else { "FAIL" };
+    for Judged { report, limits } in reports {
+        let verdict = if report.failures(*limits).is_empty() { "pass" } else { "FAIL" };
         out += &format!(
             "{:<14} {:>9} {:>11} {:>14} {:>8} {:>11} {:>9.3}  {verdict}\n",
             report.name,
@@ -149,7 +208,7 @@ pub fn table(golden: &Golden, reports: &[BackendReport], limits: Limits) -> Stri
         );
     }
     out += "\nquality: mean KL to the f32 reference over that of the reference's own bf16 run; 1.0 is as good.\n";
-    for report in reports {
+    for Judged { report, limits } in reports {
         out += &format!(
             "{}: self-check relative L2 at most {:.1e} in logits, {:.1e} in states; logits SHA-256 {}\n",
             report.name,
@@ -164,7 +223,7 @@ pub fn table(golden: &Golden, reports: &[BackendReport], limits: Limits) -> Stri
                 Cell(divergence)
             );
         }
-        for failure in report.failures(limits) {
+        for failure in report.failures(*limits) {
             out += &format!("{}: FAIL: {failure}\n", report.name);
         }
     }

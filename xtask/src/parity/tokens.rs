@@ -5,7 +5,6 @@ use crate::parity::ParityError;
 use qwen35_model::{Config, Model, Prefill, Sequence};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use tt_dsl::parity::LogitsComparison;
 use tt_dsl::{Backend, LogitsF32};
 
 /// Largest gap, in thousandths of a nat, between the reference's log-probs of its token and ours
@@ -126,9 +125,9 @@ pub fn teacher_forced<B: Backend, C: Config>(
             let logits = logits.values();
             digest.update(bytemuck::cast_slice::<f32, u8>(&logits));
             result.non_finite += logits.iter().filter(|x| !x.is_finite()).count();
-            let reference = golden.logits_f32(index, cell);
-            ours_total += LogitsComparison::of(reference, &logits)?.kl;
-            reference_total += LogitsComparison::of(reference, golden.logits_bf16(index, cell))?.kl;
+            let divergences = golden.divergences(index, cell, &logits)?;
+            ours_total += divergences.ours;
+            reference_total += divergences.reference;
         }
     }
     result.quality_ratio = ours_total / reference_total;
