@@ -92,6 +92,13 @@ impl<'m, B: Backend, C: Config> Sequence<'m, B, C> {
         self.backend
     }
 
+    /// The same sequence on another instance of the backend, which must be able to use the tensors
+    /// of this one: another number of threads of a CPU, say.
+    #[must_use]
+    pub fn continued_on(self, backend: &'m B) -> Self {
+        Self { backend, ..self }
+    }
+
     /// The number of positions used.
     pub fn position(&self) -> usize {
         self.position

@@ -6,7 +6,6 @@
 //! [`kernels`]: crate::kernels
 
 use half::bf16;
-use num_traits::Zero;
 use tt_dsl::{
     AtLeast, Backend, Bf16, By, ConvState, DeltaState, Dim, Dtype, F32, GdnGates, Is, IsDim, KvCache, Layout,
     LengthError, LogitsF32, Master, MultipleOf, One, PlainNorm, Qkv, Rotary, Shape, Span, Step, Tensor,
@@ -89,16 +88,16 @@ pub enum CpuError {
     },
 }
 
-/// A tensor of what `fill` writes over zeros.
+/// A tensor of what `fill` writes: every element, for there is anything in it before.
 fn output<B, S, E>(fill: impl FnOnce(&mut [E::Repr])) -> Tensor<B, S, E>
 where
     B: Backend<Buffer<E> = Buffer<E>>,
     S: Shape,
     E: Dtype,
 {
-    let mut values = vec![E::Repr::zero(); S::NUMEL];
-    fill(&mut values);
-    Tensor::from_buffer(values.into())
+    let mut values = Buffer::unwritten(S::NUMEL);
+    fill(values.as_mut_slice());
+    Tensor::from_buffer(values)
 }
 
 fn slice<B, S, E>(tensor: &Tensor<B, S, E>) -> &[E::Repr]
@@ -146,7 +145,7 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
     }
 
     fn zeros<S: Shape, E: Dtype>(&self) -> Tensor<Self, S, E> {
-        output(|_| ())
+        Tensor::from_buffer(Buffer::zeros(S::NUMEL))
     }
 
     fn submit(&self) -> Result<(), CpuError> {
@@ -241,9 +240,10 @@ impl<K: CpuKernels> Backend for CpuBackend<K> {
         rotary: &Rotary<Self, impl IsDim<T>, R>,
     ) -> Tensor<Self, (T, By<H, D>), Bf16> {
         let dims = RopeDims { heads: H::SIZE, head_dim: D::SIZE, rotary: R::SIZE };
-        let mut rotated = slice(x).to_vec();
-        self.kernels.rope(&self.pool, dims, slice(&rotary.cos), slice(&rotary.sin), &mut rotated);
-        Tensor::from_buffer(rotated.into())
+        output(|rotated| {
+            rotated.copy_from_slice(slice(x));
+            self.kernels.rope(&self.pool, dims, slice(&rotary.cos), slice(&rotary.sin), rotated);
+        })
     }
 
     fn attention<T: Dim, H: Dim + MultipleOf<Kv>, Kv: Dim, D: Dim + TileAligned, Ctx: Dim>(

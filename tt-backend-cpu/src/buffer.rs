@@ -2,8 +2,10 @@
 
 use tt_dsl::{Dtype, HostBytes};
 
-/// Elements of one dtype in host memory: a vector of its own, or bytes shared with whoever
-/// mapped a file.
+use crate::recycle::Recycled;
+
+/// Elements of one dtype in host memory: memory of its own, or bytes shared with whoever mapped a
+/// file.
 ///
 /// Shared bytes are read where they lie, if their alignment allows it, and never written: the
 /// first [`as_mut_slice`](Self::as_mut_slice) makes a copy.
@@ -11,6 +13,8 @@ pub struct Buffer<E: Dtype>(Storage<E>);
 
 enum Storage<E: Dtype> {
     Owned(Vec<E::Repr>),
+    /// The first so many elements of memory that is used again.
+    Recycled(Recycled, usize),
     /// Aligned, and a whole number of elements.
     Shared(HostBytes),
 }
@@ -20,6 +24,7 @@ impl<E: Dtype> Clone for Buffer<E> {
     fn clone(&self) -> Self {
         Self(match &self.0 {
             Storage::Owned(values) => Storage::Owned(values.clone()),
+            Storage::Recycled(..) => Storage::Owned(self.as_slice().to_vec()),
             Storage::Shared(bytes) => Storage::Shared(bytes.clone()),
         })
     }
@@ -35,11 +40,28 @@ impl<E: Dtype> Buffer<E> {
         }
     }
 
+    /// `len` zeros. Memory that is never written is never brought in by the system: a cache may be
+    /// as long as a context without being as large.
+    #[must_use]
+    pub fn zeros(len: usize) -> Self {
+        Self(Storage::Owned(bytemuck::zeroed_vec(len)))
+    }
+
+    /// `len` elements to be written, which hold whatever was left there.
+    #[must_use]
+    pub fn unwritten(len: usize) -> Self {
+        match Recycled::take(len * E::BYTES) {
+            Some(memory) => Self(Storage::Recycled(memory, len)),
+            None => Self::zeros(len),
+        }
+    }
+
     /// The elements.
     #[must_use]
     pub fn as_slice(&self) -> &[E::Repr] {
         match &self.0 {
             Storage::Owned(values) => values,
+            Storage::Recycled(memory, len) => memory.memory().values(*len),
             Storage::Shared(bytes) => bytemuck::cast_slice(bytes.as_slice()),
         }
     }
@@ -49,15 +71,18 @@ impl<E: Dtype> Buffer<E> {
         if let Storage::Shared(bytes) = &self.0 {
             self.0 = Storage::Owned(bytemuck::cast_slice(bytes.as_slice()).to_vec());
         }
-        let Storage::Owned(values) = &mut self.0 else { unreachable!("copied just before") };
-        values
+        match &mut self.0 {
+            Storage::Owned(values) => values,
+            Storage::Recycled(memory, len) => memory.memory_mut().values_mut(*len),
+            Storage::Shared(_) => unreachable!("copied just before"),
+        }
     }
 
     /// The bytes that the buffer shares, if it has no vector of its own.
     #[must_use]
     pub fn shared(&self) -> Option<&HostBytes> {
         match &self.0 {
-            Storage::Owned(_) => None,
+            Storage::Owned(_) | Storage::Recycled(..) => None,
             Storage::Shared(bytes) => Some(bytes),
         }
     }
@@ -109,6 +134,17 @@ mod tests {
         let buffer = Buffer::<Bf16>::from_bytes(bytes(3));
         assert!(buffer.shared().is_none());
         assert_eq!(buffer.as_slice(), values());
+    }
+
+    #[test]
+    fn memory_used_again_has_the_length_asked_for() {
+        for len in [0, 5, 40_000, 32_768, 50_001] {
+            let mut buffer = Buffer::<Bf16>::unwritten(len);
+            assert_eq!(buffer.as_slice().len(), len);
+            buffer.as_mut_slice().fill(bf16::ONE);
+            assert_eq!(buffer.clone().as_slice(), vec![bf16::ONE; len]);
+        }
+        assert!(Buffer::<Bf16>::zeros(50_000).as_slice().iter().all(|x| x.to_bits() == 0));
     }
 
     #[test]

@@ -10,11 +10,15 @@
 //! - [`pool`]: the threads that a kernel shares its work among. Work is only ever divided
 //!   between outputs that do not depend on each other, so a result has the same bits for
 //!   every number of threads.
+//! - [`limits`]: what the machine can do, to hold a kernel's speed against.
 
 pub mod backend;
 pub mod buffer;
 pub mod kernels;
+pub mod limits;
+mod memory;
 pub mod pool;
+mod recycle;
 
 pub use backend::{Cpu, CpuBackend, CpuError, CpuKernels, CpuReference};
 pub use buffer::Buffer;

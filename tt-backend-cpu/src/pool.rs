@@ -15,10 +15,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-/// How often an idle thread looks for work before it parks: some tens of microseconds, a
-/// little longer than the serial stretch between two large kernels.
-const SPINS: u32 = 1000;
+/// How long a thread looks for work before it parks: longer than any serial stretch between two
+/// kernels of a forward pass. To be woken up takes some tens of microseconds, and on a machine that
+/// others use too it takes as long as they like.
+const IDLE: Duration = Duration::from_micros(200);
+
+/// How long the caller looks for the end of the last tasks before it parks: longer than a task
+/// takes, unless the system has taken the thread off its core.
+const FINISHING: Duration = Duration::from_millis(1);
+
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 32;
 
 /// What a task should cost at least, in the unit of [`Pool::block`]: several times the price
 /// of handing it out.
@@ -256,12 +265,7 @@ impl Shared {
     /// writes are visible to the caller afterwards, through the lock.
     fn finish(&self) -> Option<Box<dyn Any + Send>> {
         lock(&self.slot).job = None;
-        for _ in 0..SPINS {
-            if self.active.load(Ordering::Acquire) == 0 {
-                break;
-            }
-            spin_loop();
-        }
+        spin(FINISHING, || self.active.load(Ordering::Acquire) == 0);
         let mut slot = lock(&self.slot);
         while self.active.load(Ordering::Acquire) > 0 {
             slot.waiting = true;
@@ -275,12 +279,7 @@ impl Shared {
     fn serve(&self) {
         let mut seen = 0;
         loop {
-            for _ in 0..SPINS {
-                if self.epoch.load(Ordering::Acquire) != seen {
-                    break;
-                }
-                spin_loop();
-            }
+            spin(IDLE, || self.epoch.load(Ordering::Acquire) != seen);
             let mut slot = lock(&self.slot);
             while slot.epoch == seen {
                 slot.parked += 1;
@@ -305,6 +304,19 @@ impl Shared {
             if left == 0 && waiting {
                 self.done.notify_one();
             }
+        }
+    }
+}
+
+/// Waits until `done`, or until the time is up.
+fn spin(time: Duration, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        for _ in 0..LOOKS {
+            if done() {
+                return;
+            }
+            spin_loop();
         }
     }
 }

@@ -9,7 +9,7 @@ pub mod cost;
 pub mod sizes;
 
 pub use cost::Cost;
-pub use sizes::{Qwen35_0_8B, Qwen35_2B, Qwen35_4B, Qwen35_9B, Qwen35_27B, Tiny};
+pub use sizes::{Qwen35_0_8B, Qwen35_2B, Qwen35_4B, Qwen35_9B, Qwen35_27B, Tiny, qwen35_0_8b, tiny};
 
 use tt_dsl::{AtLeast, By, Dim, MultipleOf, SameSize, TileAligned, Two};
 

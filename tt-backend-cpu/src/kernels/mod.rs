@@ -13,8 +13,9 @@
 //!   infinities go through by the rules of IEEE arithmetic.
 //! - A kernel may share its work in the [`Pool`] it is given. Its result has the same bits for
 //!   every number of threads, and a row of an output has the same bits whatever other rows are
-//!   computed with it; for the gated delta rule, whose step and chunk forms are two different
-//!   sums, within each of the forms.
+//!   computed with it. Two operations have two forms, which are different sums, and within each of
+//!   which this holds: products with a weight, of fewer than 8 rows and of more; and the gated delta
+//!   rule, whose forms are the step and the chunk.
 
 mod dims;
 mod operands;

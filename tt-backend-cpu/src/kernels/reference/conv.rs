@@ -58,7 +58,12 @@ pub(in crate::kernels) fn conv_channels(
 }
 
 /// Row `index` of the state followed by `x`.
-fn past_row<'a>(dims: ConvDims, x: &'a [bf16], state: &'a [bf16], index: usize) -> &'a [bf16] {
+pub(in crate::kernels) fn past_row<'a>(
+    dims: ConvDims,
+    x: &'a [bf16],
+    state: &'a [bf16],
+    index: usize,
+) -> &'a [bf16] {
     let history = dims.kernel - 1;
     if index < history {
         &state[index * dims.channels..(index + 1) * dims.channels]

@@ -36,6 +36,10 @@ pub use swiglu::swiglu;
 
 // Parts of the kernels that the SIMD kernels share among threads, or begin and end with.
 pub(super) use attention::{append, attend, check as check_attention};
+#[cfg(target_arch = "x86_64")]
+pub(super) use conv::past_row;
 pub(super) use conv::{check as check_conv, conv_channels, shift_state};
 pub(super) use delta_chunk::chunk_head;
 pub(super) use delta_step::{query_scale, step_head, unit};
+#[cfg(target_arch = "x86_64")]
+pub(super) use scalar::{rsqrt, sigmoid, silu};

@@ -8,12 +8,12 @@ pub(super) fn bf(x: f32) -> bf16 {
 }
 
 /// `1 / (1 + exp(-x))`.
-pub(super) fn sigmoid(x: f32) -> f32 {
+pub(in crate::kernels) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
 /// `x sigmoid(x)`, as `x / (1 + exp(-x))`.
-pub(super) fn silu(x: f32) -> f32 {
+pub(in crate::kernels) fn silu(x: f32) -> f32 {
     x / (1.0 + (-x).exp())
 }
 
@@ -23,7 +23,7 @@ pub(super) fn softplus(x: f32) -> f32 {
 }
 
 /// `1 / sqrt(x)`.
-pub(super) fn rsqrt(x: f32) -> f32 {
+pub(in crate::kernels) fn rsqrt(x: f32) -> f32 {
     1.0 / x.sqrt()
 }
 

@@ -9,6 +9,8 @@ mod avx2;
 mod isa;
 mod pooled;
 mod split;
+#[cfg(target_arch = "x86_64")]
+mod tables;
 
 use half::bf16;
 
@@ -72,18 +74,34 @@ impl Kernels for Simd {
     }
 
     fn rms_norm(&self, pool: &Pool, x: Rows<'_>, w: &[bf16], eps: f32, out: &mut [bf16]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(isa) = self.avx2 {
+            return avx2::rms_norm(isa, pool, x, w, eps, out);
+        }
         pooled::rms_norm(pool, x, w, eps, out);
     }
 
     fn add(&self, pool: &Pool, a: &[bf16], b: &[bf16], out: &mut [bf16]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(isa) = self.avx2 {
+            return avx2::add(isa, pool, a, b, out);
+        }
         pooled::add(pool, a, b, out);
     }
 
     fn swiglu(&self, pool: &Pool, gate: &[bf16], up: &[bf16], out: &mut [bf16]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(isa) = self.avx2 {
+            return avx2::swiglu(isa, pool, gate, up, out);
+        }
         pooled::swiglu(pool, gate, up, out);
     }
 
     fn sigmoid_gate(&self, pool: &Pool, x: &[bf16], gate: Rows<'_>, out: &mut [bf16]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(isa) = self.avx2 {
+            return avx2::sigmoid_gate(isa, pool, x, gate, out);
+        }
         pooled::sigmoid_gate(pool, x, gate, out);
     }
 
@@ -116,6 +134,10 @@ impl Kernels for Simd {
         state: &mut [bf16],
         out: &mut [bf16],
     ) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(isa) = self.avx2 {
+            return avx2::causal_conv(isa, pool, dims, x, w, state, out);
+        }
         pooled::causal_conv(pool, dims, x, w, state, out);
     }
 
@@ -151,6 +173,10 @@ impl Kernels for Simd {
     }
 
     fn gated_norm(&self, pool: &Pool, x: &[bf16], z: &[bf16], w: &[f32], eps: f32, out: &mut [bf16]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(isa) = self.avx2 {
+            return avx2::gated_norm(isa, pool, x, z, w, eps, out);
+        }
         pooled::gated_norm(pool, x, z, w, eps, out);
     }
 

@@ -1,31 +1,46 @@
-//! Causal attention with a cache.
+//! Causal attention with a cache: two products of many rows, and a softmax between them.
 //!
-//! A task is one key head and a few rows: the query heads of all of them share its keys and
-//! values. Scores are the matrix product of [`linear`](super::linear), the keys being the
-//! weights. The softmax and the sum of values run over the positions from the first to the
-//! last, as in the reference, and only over those a row may see: neither the bits of a row nor
-//! its share in infinities depends on the other rows.
+//! The query heads that share a key head are rows of one product with its keys. A *block* is the
+//! query heads of one key head in some rows of the input; a *chunk* is some positions of the
+//! cache. Where there are many blocks they are the tasks of the threads; else, in a decode step, a
+//! block's chunks are. Both divide the work in the same way and only the order differs, so that
+//! the bits do not:
+//!
+//! - a score is one chain of multiply-adds over the head's dims;
+//! - the maximum is that of all positions which a row may see;
+//! - exponentials, and values weighted by them, are summed from the first position of a chunk to
+//!   its last, and the sums of the chunks from the first chunk to the last; over positions that
+//!   the row may see, and no others: infinities behind them do not reach it.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use half::bf16;
 
 use super::super::isa::Avx2;
 use super::super::split::strips;
-use super::lanes::{BLOCK, arranged, evens, load, load_bf16, odds, store};
-use super::linear::{ArrangedRows, products};
+use super::exp::exp;
+use super::lanes::{
+    BLOCK, evens, load, load_bf16, load_some, odds, paired, rounded, store, store_block, sum, widened,
+};
+use super::pack::{LANES, interleave};
+use super::scratch;
+use super::tile::{Operand, Rows, column};
 use crate::kernels::reference::{append, check_attention};
 use crate::kernels::{AttentionCache, AttentionDims, AttentionInputs, Span};
 use crate::pool::Pool;
 
-/// Rows of one task.
-const ROWS: usize = 4;
+/// Rows of the input in a block.
+const ROWS: usize = 32;
 
-/// Positions whose values are mixed before the next dims: they stay in the first level cache.
-const POSITIONS: usize = 32;
+/// Positions of a chunk.
+const CHUNK: usize = 512;
 
-/// Multiplications in about a nanosecond.
-const SPEED: usize = 8;
+/// Positions whose keys or values are packed at a time: a part of a chunk.
+const STEP: usize = 64;
+
+/// Positions whose scores are computed at once.
+const PANEL: usize = BLOCK;
 
 /// See [`reference::attention`](crate::kernels::reference::attention).
 pub(in super::super) fn attention(
@@ -41,7 +56,6 @@ pub(in super::super) fn attention(
     append(dims, span, inputs.k, cache.k);
     append(dims, span, inputs.v, cache.v);
     let AttentionCache { k, v } = cache;
-    let (k, v): (&[bf16], &[bf16]) = (k, v);
 
     let group = dims.group() * dims.head_dim;
     let width = dims.kv_heads * group;
@@ -50,131 +64,411 @@ pub(in super::super) fn attention(
     if group == 0 {
         return;
     }
-    let mut parts: Vec<Part<'_>> = Vec::new();
-    for (block, rows) in valid.chunks_mut(ROWS * width).enumerate() {
+    let shared = Shared { _isa: isa, dims, start: span.start, q: inputs.q, k, v };
+    let mut blocks: Vec<(Block, Vec<&mut [bf16]>)> = Vec::new();
+    for (i, rows) in valid.chunks_mut(ROWS * width).enumerate() {
         for (kv, out) in strips(rows, width, group).into_iter().enumerate() {
-            let first = block * ROWS;
-            parts.push(Part { first, kv, out });
+            blocks.push((shared.block(kv, i * ROWS, out.len()), out));
         }
     }
-    let cost = (span.start + span.rows) * ROWS.min(span.rows) * group * 2 / SPEED;
-    let block = pool.block(parts.len(), cost);
-    pool.for_each(parts.chunks_mut(block), |_, parts| {
-        for part in parts {
-            part.attend(isa, dims, span.start, inputs.q, k, v);
+    if blocks.len() >= 4 * pool.threads() {
+        // The last blocks see the most.
+        pool.for_each(blocks.into_iter().rev(), |_, (block, mut out)| shared.whole(block, &mut out));
+    } else {
+        for blocks in blocks.chunks_mut(dims.kv_heads) {
+            shared.in_chunks(pool, blocks);
         }
-    });
+    }
 }
 
-/// The query heads of one key head, in a few rows.
-struct Part<'a> {
-    /// The first of the rows.
-    first: usize,
+/// What all blocks read.
+struct Shared<'a> {
+    /// What is marked with these instructions may be called.
+    _isa: Avx2,
+    dims: AttentionDims,
+    /// The position of the first row of the input.
+    start: usize,
+    q: &'a [bf16],
+    k: &'a [bf16],
+    v: &'a [bf16],
+}
+
+/// The query heads of one key head, in some rows of the input.
+#[derive(Clone, Copy)]
+struct Block {
     /// The key head.
     kv: usize,
-    /// The output of each row, `group × head_dim`.
-    out: Vec<&'a mut [bf16]>,
+    /// The first row of the input.
+    first: usize,
+    /// Rows of the products: so many rows of the input, times the query heads.
+    rows: usize,
+    /// Positions that its last row sees.
+    seen: usize,
 }
 
-impl Part<'_> {
-    fn attend(&mut self, isa: Avx2, dims: AttentionDims, start: usize, q: &[bf16], k: &[bf16], v: &[bf16]) {
-        let (group, width) = (dims.group(), dims.head_dim);
-        let cached = self.kv * dims.context * width;
-        let seen = start + self.first + self.out.len();
-        let keys = &k[cached..cached + seen * width];
-        let values = &v[cached..cached + seen * width];
+impl Block {
+    fn chunks(self) -> usize {
+        self.seen.div_ceil(CHUNK)
+    }
 
-        let queries = ArrangedRows::new(isa, self.out.len() * group, width, |r| {
-            let (t, h) = (self.first + r / group, self.kv * group + r % group);
-            &q[(t * dims.heads + h) * width..][..width]
+    fn chunk(self, index: usize) -> Range<usize> {
+        index * CHUNK..self.seen.min((index + 1) * CHUNK)
+    }
+
+    /// The length of a row of scores: whole panels, and not a power of two.
+    fn stride(self) -> usize {
+        self.seen.next_multiple_of(PANEL) + PANEL
+    }
+}
+
+/// Parts of a range, whose first is a multiple of the length of a part.
+fn steps(range: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(length).map(move |first| first..range.end.min(first + length))
+}
+
+impl Shared<'_> {
+    fn block(&self, kv: usize, first: usize, rows: usize) -> Block {
+        Block { kv, first, rows: rows * self.dims.group(), seen: self.start + first + rows }
+    }
+
+    /// A head's dims, filled up to whole blocks.
+    fn width(&self) -> usize {
+        self.dims.head_dim.next_multiple_of(BLOCK)
+    }
+
+    /// Positions that a row of the products sees.
+    fn seen(&self, block: Block, row: usize) -> usize {
+        self.start + block.first + row / self.dims.group() + 1
+    }
+
+    /// A block from its scores to its output.
+    fn whole(&self, block: Block, out: &mut [&mut [bf16]]) {
+        let width = self.width();
+        let (size, stride) = (block.rows * width, block.stride());
+        // Queries, the sums of a chunk, and all sums.
+        scratch::with(3 * size, |lent| {
+            let (queries, lent) = lent.split_at_mut(size);
+            let (part, sums) = lent.split_at_mut(size);
+            self.widen_queries(block, queries);
+            scratch::with(block.rows * stride, |scores| {
+                for chunk in 0..block.chunks() {
+                    self.scores(block, block.chunk(chunk), queries, &mut Rows(scores, stride));
+                }
+                let mut totals = vec![0.0; block.rows];
+                for (row, total) in totals.iter_mut().enumerate() {
+                    let scores = &mut scores[row * stride..][..self.seen(block, row)];
+                    let max = self.scale(scores);
+                    for chunk in scores.chunks_mut(CHUNK) {
+                        *total += self.weights(chunk, max);
+                    }
+                }
+                sums.fill(0.0);
+                for chunk in 0..block.chunks() {
+                    let positions = block.chunk(chunk);
+                    part.fill(0.0);
+                    self.mix(block, positions.clone(), Operand(&scores[positions.start..], stride), part);
+                    self.add(part, sums);
+                }
+                self.finish(sums, &totals, out);
+            });
         });
-        let mut scores = vec![0.0; self.out.len() * group * seen];
-        let mut score_rows: Vec<&mut [f32]> = scores.chunks_exact_mut(seen).collect();
-        products(isa, &queries, keys, &mut score_rows);
+    }
 
-        for (i, out) in self.out.iter_mut().enumerate() {
-            let positions = start + self.first + i + 1;
-            let rows = &mut score_rows[i * group..(i + 1) * group];
-            let mut sums = Vec::with_capacity(group);
-            for row in &mut *rows {
-                sums.push(exponentials(width, &mut row[..positions]));
+    /// The blocks of some rows, all of which see as much, with the chunks as tasks.
+    fn in_chunks(&self, pool: &Pool, blocks: &mut [(Block, Vec<&mut [bf16]>)]) {
+        let Some((block, _)) = blocks.first() else { return };
+        let (rows, chunks, width) = (block.rows, block.chunks(), self.width());
+        // A task's own: its scores, its sums, and for each row a maximum and a total.
+        let scores = rows * (CHUNK + PANEL);
+        let size = (scores + rows * width + 2 * rows).next_multiple_of(BLOCK);
+        let queries_size = rows * width;
+        scratch::with(blocks.len() * (queries_size + chunks * size), |lent| {
+            let (queries, lent) = lent.split_at_mut(blocks.len() * queries_size);
+            for ((block, _), queries) in blocks.iter().zip(queries.chunks_exact_mut(queries_size)) {
+                self.widen_queries(*block, queries);
             }
-            let weights: Vec<&[f32]> = rows.iter().map(|row| &row[..positions]).collect();
-            let mixed = mix(isa, &weights, width, values);
-            let stride = width.next_multiple_of(BLOCK);
-            for (h, out) in out.chunks_exact_mut(width).enumerate() {
-                let mixed = &mixed[h * stride..];
-                for (d, y) in out.iter_mut().enumerate() {
-                    *y = bf16::from_f32(mixed[arranged(d)] / sums[h]);
+            let queries = &*queries;
+            let task = |i: usize| (blocks[i / chunks].0, i / chunks, blocks[i / chunks].0.chunk(i % chunks));
+            // All of a task's positions are seen by a row, or those before some position.
+            let seen = |block: Block, positions: &Range<usize>, row: usize| {
+                self.seen(block, row).clamp(positions.start, positions.end) - positions.start
+            };
+            let stride = CHUNK + PANEL;
+
+            let cost = self.cost(rows);
+            let together = pool.block(lent.len() / size, cost);
+            pool.for_each(lent.chunks_mut(together * size), |i, lent| {
+                for (j, lent) in lent.chunks_exact_mut(size).enumerate() {
+                    let (block, b, positions) = task(i * together + j);
+                    let queries = &queries[b * queries_size..][..queries_size];
+                    let (scores, lent) = lent.split_at_mut(scores);
+                    self.scores_from(block, positions.clone(), queries, &mut Rows(scores, stride));
+                    for (row, max) in lent[rows * width..][..rows].iter_mut().enumerate() {
+                        let seen = seen(block, &positions, row);
+                        *max = self.scale(&mut scores[row * stride..][..seen]);
+                    }
+                }
+            });
+
+            let at = |b: usize, chunk: usize| (b * chunks + chunk) * size + scores + rows * width;
+            let largest: Vec<f32> = (0..blocks.len() * rows)
+                .map(|i| {
+                    let maxima = (0..chunks).map(|chunk| lent[at(i / rows, chunk) + i % rows]);
+                    maxima.fold(f32::NEG_INFINITY, f32::max)
+                })
+                .collect();
+
+            pool.for_each(lent.chunks_mut(together * size), |i, lent| {
+                for (j, lent) in lent.chunks_exact_mut(size).enumerate() {
+                    let (block, b, positions) = task(i * together + j);
+                    let (scores, lent) = lent.split_at_mut(scores);
+                    let (sums, lent) = lent.split_at_mut(rows * width);
+                    for (row, total) in lent[rows..][..rows].iter_mut().enumerate() {
+                        let seen = seen(block, &positions, row);
+                        *total = self.weights(&mut scores[row * stride..][..seen], largest[b * rows + row]);
+                    }
+                    sums.fill(0.0);
+                    self.mix(block, positions, Operand(scores, stride), sums);
+                }
+            });
+
+            for (b, (_, out)) in blocks.iter_mut().enumerate() {
+                let totals: Vec<f32> = (0..rows)
+                    .map(|row| (0..chunks).fold(0.0, |total, chunk| total + lent[at(b, chunk) + rows + row]))
+                    .collect();
+                scratch::with(rows * width, |sums| {
+                    sums.fill(0.0);
+                    for chunk in 0..chunks {
+                        self.add(&lent[at(b, chunk) - rows * width..][..rows * width], sums);
+                    }
+                    self.finish(sums, &totals, out);
+                });
+            }
+        });
+    }
+
+    /// Nanoseconds for a chunk of each of the two products of a block, about.
+    fn cost(&self, rows: usize) -> usize {
+        CHUNK * self.dims.head_dim * (rows + 8) / 32
+    }
+
+    /// The queries of a block in f32, one after the other.
+    fn widen_queries(&self, block: Block, to: &mut [f32]) {
+        let (heads, group, width) = (self.dims.heads, self.dims.group(), self.dims.head_dim);
+        for (r, to) in to.chunks_exact_mut(self.width()).enumerate() {
+            let (t, h) = (block.first + r / group, block.kv * group + r % group);
+            let query = &self.q[(t * heads + h) * width..][..width];
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { widen(query, to) }
+        }
+    }
+
+    /// The scores of some positions, at their places in the rows of `to`.
+    fn scores(&self, block: Block, positions: Range<usize>, queries: &[f32], to: &mut Rows<'_>) {
+        let Rows(to, stride) = to;
+        self.scores_from(block, positions.clone(), queries, &mut Rows(&mut to[positions.start..], *stride));
+    }
+
+    /// The scores of some positions, at the beginning of the rows of `to`, up to whole panels.
+    fn scores_from(&self, block: Block, positions: Range<usize>, queries: &[f32], to: &mut Rows<'_>) {
+        scratch::with(STEP * self.width() + BLOCK, |packed| {
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { self.multiply_keys(block, positions, queries, to, packed) }
+        });
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    fn multiply_keys(
+        &self,
+        block: Block,
+        positions: Range<usize>,
+        queries: &[f32],
+        Rows(to, stride): &mut Rows<'_>,
+        packed: &mut [f32],
+    ) {
+        let (head_dim, width) = (self.dims.head_dim, self.width());
+        let keys = self.cached(self.k, block.kv);
+        let queries = Operand(queries, width);
+        let panel_size = PANEL * width;
+        for step in steps(positions.clone(), STEP) {
+            for (panel, packed) in steps(step.clone(), PANEL).zip(packed.chunks_mut(panel_size)) {
+                fetch(&keys[panel.start * head_dim..], 2 * panel_size, panel_size);
+                for half in [0, LANES] {
+                    let mut rows: [&[bf16]; LANES] = [&[]; LANES];
+                    for (r, row) in rows.iter_mut().enumerate() {
+                        let position = panel.start + half + r;
+                        if position < panel.end {
+                            *row = &keys[position * head_dim..(position + 1) * head_dim];
+                        }
+                    }
+                    interleave(rows, PANEL, &mut packed[half..]);
+                }
+            }
+            for first in (0..block.rows).step_by(6) {
+                let rows = (block.rows - first).min(6);
+                let queries = Operand(&queries.0[first * width..], width);
+                for (panel, keys) in steps(step.clone(), PANEL).zip(packed.chunks(panel_size)) {
+                    let to = &mut to[first * *stride + panel.start - positions.start..];
+                    for r in 0..rows {
+                        to[r * *stride..][..PANEL].fill(0.0);
+                    }
+                    column(rows, Rows(to, *stride), queries, width, Operand(keys, PANEL));
                 }
             }
         }
     }
-}
 
-/// Makes `bf(exp(s - max s))` of products, where `s` is the product scaled. Returns the sum of
-/// the exponentials before rounding.
-fn exponentials(width: usize, products: &mut [f32]) -> f32 {
-    let scale = 1.0 / (width as f32).sqrt();
-    products.iter_mut().for_each(|s| *s *= scale);
-    let max = products.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for s in products {
-        let e = (*s - max).exp();
-        sum += e;
-        *s = bf16::from_f32(e).to_f32();
-    }
-    sum
-}
-
-/// The sums of rows of `values` with each of the weights; arranged, and each filled up to a
-/// multiple of 16.
-fn mix(_: Avx2, weights: &[&[f32]], width: usize, values: &[bf16]) -> Vec<f32> {
-    let stride = width.next_multiple_of(BLOCK);
-    let mut mixed = vec![0.0; weights.len() * stride];
-    for (weights, mixed) in weights.chunks(4).zip(mixed.chunks_mut(4 * stride)) {
+    /// Makes scores of products: divides by the root of the dims. Returns the largest.
+    fn scale(&self, products: &mut [f32]) -> f32 {
+        let scale = 1.0 / (self.dims.head_dim as f32).sqrt();
         // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-        unsafe {
-            match *weights {
-                [a, b, c, d] => mix_heads([a, b, c, d], width, values, mixed),
-                [a, b, c] => mix_heads([a, b, c], width, values, mixed),
-                [a, b] => mix_heads([a, b], width, values, mixed),
-                [a] => mix_heads([a], width, values, mixed),
-                _ => {}
+        unsafe { scale_and_max(products, scale) }
+    }
+
+    /// Makes `bf(exp(s - max))` of the scores of a chunk. Returns their sum before rounding.
+    fn weights(&self, scores: &mut [f32], max: f32) -> f32 {
+        // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+        unsafe { exponentials(scores, max) }
+    }
+
+    /// Adds to each row of `sums`, arranged, the values of some positions, as weighted in the
+    /// beginning of the rows of `weights`.
+    fn mix(&self, block: Block, positions: Range<usize>, weights: Operand<'_>, sums: &mut [f32]) {
+        scratch::with(STEP * self.width(), |packed| {
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { self.multiply_values(block, positions, weights, sums, packed) }
+        });
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    fn multiply_values(
+        &self,
+        block: Block,
+        positions: Range<usize>,
+        Operand(weights, stride): Operand<'_>,
+        sums: &mut [f32],
+        packed: &mut [f32],
+    ) {
+        let (head_dim, width, group) = (self.dims.head_dim, self.width(), self.dims.group());
+        let values = self.cached(self.v, block.kv);
+        // Positions that all rows see.
+        let common = self.seen(block, 0);
+        for step in steps(positions.clone(), STEP) {
+            // Panel after panel of 16 dims, all positions of the step in each.
+            let panel_size = step.len() * BLOCK;
+            for (i, position) in step.clone().enumerate() {
+                let value = &values[position * head_dim..(position + 1) * head_dim];
+                fetch(value, 16 * head_dim, head_dim);
+                for (panel, value) in value.chunks(BLOCK).enumerate() {
+                    let value = load_bf16(value);
+                    let (eights, _) = packed[panel * panel_size + i * BLOCK..].as_chunks_mut::<8>();
+                    store(&mut eights[0], evens(value));
+                    store(&mut eights[1], odds(value));
+                }
+            }
+            let weights = &weights[step.start - positions.start..];
+            let mut add = |first: usize, rows: usize, seen: usize| {
+                for panel in 0..width / BLOCK {
+                    let values = Operand(&packed[panel * panel_size..][..panel_size], BLOCK);
+                    let sums = Rows(&mut sums[first * width + panel * BLOCK..], width);
+                    column(rows, sums, Operand(&weights[first * stride..], stride), seen, values);
+                }
+            };
+            if step.end <= common {
+                for first in (0..block.rows).step_by(6) {
+                    add(first, (block.rows - first).min(6), step.len());
+                }
+            } else {
+                for first in (0..block.rows).step_by(group) {
+                    let seen = self.seen(block, first).clamp(step.start, step.end) - step.start;
+                    add(first, group, seen);
+                }
             }
         }
     }
-    mixed
+
+    /// The keys or values of a head.
+    fn cached<'c>(&self, cache: &'c [bf16], kv: usize) -> &'c [bf16] {
+        let size = self.dims.context * self.dims.head_dim;
+        &cache[kv * size..(kv + 1) * size]
+    }
+
+    /// `sums += part`.
+    fn add(&self, part: &[f32], sums: &mut [f32]) {
+        for (sum, part) in sums.iter_mut().zip(part) {
+            *sum += part;
+        }
+    }
+
+    /// `bf(sum / total)`.
+    fn finish(&self, sums: &[f32], totals: &[f32], out: &mut [&mut [bf16]]) {
+        let outs = out.iter_mut().flat_map(|out| out.chunks_exact_mut(self.dims.head_dim));
+        for ((sums, total), out) in sums.chunks_exact(self.width()).zip(totals).zip(outs) {
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { divide(sums, *total, out) }
+        }
+    }
 }
 
-/// [`mix`] for `R` heads. A product of two bf16 is exact in f32, so that it makes no difference
-/// to multiply and add in one instruction.
+/// Asks for `count` values that lie `ahead` of the first of `from`. They need not exist.
+#[inline]
 #[target_feature(enable = "avx2,fma")]
-fn mix_heads<const R: usize>(weights: [&[f32]; R], width: usize, values: &[bf16], mixed: &mut [f32]) {
-    let stride = width.next_multiple_of(BLOCK);
-    let positions = weights[0].len();
-    for first in (0..positions).step_by(POSITIONS) {
-        let last = positions.min(first + POSITIONS);
-        for d in (0..width).step_by(BLOCK) {
-            let mut even = [_mm256_setzero_ps(); R];
-            let mut odd = even;
-            for r in 0..R {
-                let (lanes, _) = mixed[r * stride + d..].as_chunks::<8>();
-                (even[r], odd[r]) = (load(&lanes[0]), load(&lanes[1]));
-            }
-            for p in first..last {
-                let value = load_bf16(&values[p * width + d..(p + 1) * width]);
-                for r in 0..R {
-                    let weight = _mm256_set1_ps(weights[r][p]);
-                    even[r] = _mm256_fmadd_ps(weight, evens(value), even[r]);
-                    odd[r] = _mm256_fmadd_ps(weight, odds(value), odd[r]);
-                }
-            }
-            for r in 0..R {
-                let (lanes, _) = mixed[r * stride + d..].as_chunks_mut::<8>();
-                store(&mut lanes[0], even[r]);
-                store(&mut lanes[1], odd[r]);
-            }
-        }
+fn fetch(from: &[bf16], ahead: usize, count: usize) {
+    for value in (0..count).step_by(32) {
+        _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(ahead + value).cast());
+    }
+}
+
+/// In f32, with zeros up to a multiple of 16.
+#[target_feature(enable = "avx2,fma")]
+fn widen(from: &[bf16], to: &mut [f32]) {
+    for (i, to) in to.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        store(to, widened(&from[from.len().min(8 * i)..]));
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn scale_and_max(products: &mut [f32], scale: f32) -> f32 {
+    let factor = _mm256_set1_ps(scale);
+    let mut best = _mm256_set1_ps(f32::NEG_INFINITY);
+    let (eights, rest) = products.as_chunks_mut::<8>();
+    for eight in eights {
+        let scaled = _mm256_mul_ps(load(eight), factor);
+        store(eight, scaled);
+        // Of a NaN and a number the maximum is its second operand.
+        best = _mm256_max_ps(scaled, best);
+    }
+    let mut lanes = [0.0; 8];
+    store(&mut lanes, best);
+    rest.iter_mut().for_each(|s| *s *= scale);
+    lanes.iter().chain(&*rest).copied().fold(f32::NEG_INFINITY, f32::max)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn exponentials(scores: &mut [f32], max: f32) -> f32 {
+    let largest = _mm256_set1_ps(max);
+    let mut sums = _mm256_setzero_ps();
+    for scores in scores.chunks_mut(8) {
+        let count = scores.len();
+        let mut lanes = [f32::NEG_INFINITY; 8];
+        lanes[..count].copy_from_slice(scores);
+        // What a last eight is filled up with becomes zero; or NaN, if all scores are minus
+        // infinity, and then so is every exponential.
+        let e = exp(_mm256_sub_ps(load(&lanes), largest));
+        sums = _mm256_add_ps(sums, e);
+        let weights = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(rounded(e)));
+        store(&mut lanes, weights);
+        scores.copy_from_slice(&lanes[..count]);
+    }
+    sum(sums)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn divide(sums: &[f32], total: f32, out: &mut [bf16]) {
+    let total = _mm256_set1_ps(total);
+    for (sums, out) in sums.chunks_exact(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let even = _mm256_div_ps(load_some(sums), total);
+        let odd = _mm256_div_ps(load_some(&sums[8..]), total);
+        store_block(out, paired(rounded(even), rounded(odd)));
     }
 }

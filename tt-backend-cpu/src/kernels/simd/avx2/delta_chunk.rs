@@ -5,12 +5,16 @@
 //! with a triangle goes row by row, rather than over zeros above the diagonal, which an
 //! infinity would turn into NaN.
 
+use std::arch::x86_64::*;
+
 use half::bf16;
 
 use super::super::isa::Avx2;
 use super::super::split::strips;
+use super::exp::exp;
+use super::lanes::{BLOCK, load, load_some, rounded, store, store_bf16, sum, widened};
 use super::matrix::Matrix;
-use crate::kernels::reference::{CHUNK, query_scale, unit};
+use crate::kernels::reference::{CHUNK, query_scale, rsqrt};
 use crate::kernels::{DeltaDims, DeltaInputs};
 use crate::pool::Pool;
 
@@ -65,6 +69,8 @@ struct Chunk {
     q: Matrix,
     /// `beta K`: `CHUNK × Dk`.
     beta_k: Matrix,
+    /// `K`: `CHUNK × Dk`.
+    k: Matrix,
     /// `K^T`, then `(K ∘ exp(G_last - G))^T`: `Dk × CHUNK`.
     k_t: Matrix,
     /// `(beta K) K^T`, then `-A` below the diagonal: `CHUNK × CHUNK`.
@@ -92,6 +98,7 @@ impl Chunk {
             s: Matrix::zeros(dims.key_dim, dims.value_dim),
             q: keys.clone(),
             beta_k: keys.clone(),
+            k: keys.clone(),
             k_t: Matrix::zeros(dims.key_dim, CHUNK),
             a: square.clone(),
             scores: square,
@@ -126,9 +133,8 @@ impl Chunk {
         self.output(rows);
         self.advance(rows);
         for (i, out) in outs.iter_mut().enumerate() {
-            for (y, o) in out.iter_mut().zip(self.o.row(i)) {
-                *y = bf16::from_f32(*o);
-            }
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { round(self.o.row(i), out) }
         }
     }
 
@@ -136,7 +142,7 @@ impl Chunk {
     fn read(&mut self, inputs: DeltaInputs<'_>, head: usize, first: usize, rows: usize) {
         let DeltaDims { value_heads, key_dim, value_dim, .. } = self.dims;
         let (q_at, k_at, v_at) = self.dims.offsets(head);
-        for matrix in [&mut self.q, &mut self.beta_k, &mut self.w, &mut self.v] {
+        for matrix in [&mut self.q, &mut self.k, &mut self.beta_k, &mut self.w, &mut self.v] {
             matrix.clear(rows);
         }
         self.g.clear();
@@ -147,40 +153,30 @@ impl Chunk {
             let beta = inputs.beta[gate].to_f32();
             cumulative += inputs.g[gate];
             self.g.push(cumulative);
-            let grown = cumulative.exp();
-
-            let q = unit(&row[q_at..q_at + key_dim], query_scale(self.dims));
-            self.q.row_mut(i)[..key_dim].copy_from_slice(&q);
-            let k = unit(&row[k_at..k_at + key_dim], 1.0);
-            let (beta_k, w) = (self.beta_k.row_mut(i), self.w.row_mut(i));
-            for (d, k) in k.iter().enumerate() {
-                self.k_t.row_mut(d)[i] = *k;
-                beta_k[d] = k * beta;
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe {
+                unit(&row[q_at..q_at + key_dim], query_scale(self.dims), self.q.row_mut(i));
+                unit(&row[k_at..k_at + key_dim], 1.0, self.k.row_mut(i));
+                scaled(self.k.row(i), beta, self.beta_k.row_mut(i));
                 // Solved with its sign turned: only `-W` is used.
-                w[d] = -(beta_k[d] * grown);
-            }
-            let value = &row[v_at..v_at + value_dim];
-            for (v, value) in self.v.row_mut(i).iter_mut().zip(value) {
-                *v = value.to_f32() * beta;
+                scaled(self.beta_k.row(i), -cumulative.exp(), self.w.row_mut(i));
+                widen(&row[v_at..v_at + value_dim], beta, self.v.row_mut(i));
             }
         }
+        self.k_t.set_transposed(self.isa, &self.k);
     }
 
     /// `-A` below the diagonal, and `Q K^T ∘ D` up to it.
     fn multiply_keys(&mut self, rows: usize) {
         let key_dim = self.dims.key_dim;
         self.a.clear(rows);
-        self.a.add_product(self.isa, &self.beta_k, key_dim, &self.k_t);
+        self.a.add_lower_product(self.isa, &self.beta_k, key_dim, &self.k_t);
         self.scores.clear(rows);
-        self.scores.add_product(self.isa, &self.q, key_dim, &self.k_t);
+        self.scores.add_lower_product(self.isa, &self.q, key_dim, &self.k_t);
         for i in 0..rows {
             let (a, scores) = (self.a.row_mut(i), self.scores.row_mut(i));
-            // `A` ends before the diagonal; what is done to it there is not read.
-            for j in 0..=i {
-                let decay = (self.g[i] - self.g[j]).exp();
-                a[j] *= -decay;
-                scores[j] *= decay;
-            }
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { decay(self.g[i], &self.g[..=i], a, scores) }
         }
     }
 
@@ -215,7 +211,9 @@ impl Chunk {
     /// `S = exp(G_last) S + (K ∘ exp(G_last - G))^T V'`.
     fn advance(&mut self, rows: usize) {
         let last = self.g[rows - 1];
-        let decays: Vec<f32> = self.g.iter().map(|g| (last - g).exp()).collect();
+        let mut decays = [0.0; CHUNK];
+        // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+        unsafe { exponentials(last, &self.g, &mut decays) }
         let decay = last.exp();
         for d in 0..self.dims.key_dim {
             self.s.row_mut(d).iter_mut().for_each(|s| *s *= decay);
@@ -224,5 +222,63 @@ impl Chunk {
             }
         }
         self.s.add_product(self.isa, &self.k_t, rows, &self.v);
+    }
+}
+
+/// `u rsqrt(sum u^2 + 1e-6) scale`.
+#[target_feature(enable = "avx2,fma")]
+fn unit(u: &[bf16], scale: f32, to: &mut [f32]) {
+    widen(u, 1.0, to);
+    let mut squares = _mm256_setzero_ps();
+    for x in to.as_chunks::<8>().0 {
+        squares = _mm256_fmadd_ps(load(x), load(x), squares);
+    }
+    let norm = rsqrt(sum(squares) + 1e-6);
+    to.iter_mut().for_each(|x| *x = *x * norm * scale);
+}
+
+/// `x scale`.
+#[target_feature(enable = "avx2,fma")]
+fn scaled(x: &[f32], scale: f32, to: &mut [f32]) {
+    for (to, x) in to.iter_mut().zip(x) {
+        *to = x * scale;
+    }
+}
+
+/// `x scale`, and zeros behind it up to a multiple of eight.
+#[target_feature(enable = "avx2,fma")]
+fn widen(x: &[bf16], scale: f32, to: &mut [f32]) {
+    let scale = _mm256_set1_ps(scale);
+    for (x, to) in x.chunks(8).zip(to.as_chunks_mut::<8>().0) {
+        store(to, _mm256_mul_ps(widened(x), scale));
+    }
+}
+
+/// `bf(x)`.
+#[target_feature(enable = "avx2,fma")]
+fn round(x: &[f32], to: &mut [bf16]) {
+    for (x, to) in x.chunks(BLOCK).zip(to.chunks_mut(BLOCK)) {
+        store_bf16(to, rounded(load_some(x)), rounded(load_some(&x[8.min(x.len())..])));
+    }
+}
+
+/// `to[i] = exp(g - gs[i])`, or zero where that would be subnormal: the CPU takes a hundred times
+/// as long to multiply with such numbers, and no result is large enough to notice them.
+#[target_feature(enable = "avx2,fma")]
+fn exponentials(g: f32, gs: &[f32], to: &mut [f32; CHUNK]) {
+    for (gs, to) in gs.chunks(8).zip(to.as_chunks_mut::<8>().0) {
+        store(to, exp(_mm256_sub_ps(_mm256_set1_ps(g), load_some(gs))));
+    }
+}
+
+/// Multiplies the elements of a row of `A` with `-exp(g - gs)`, and those of a row of scores with
+/// `exp(g - gs)`, up to the diagonal. `A` ends before it; what is done to it there is not read.
+#[target_feature(enable = "avx2,fma")]
+fn decay(g: f32, gs: &[f32], a: &mut [f32], scores: &mut [f32]) {
+    let mut decays = [0.0; CHUNK];
+    exponentials(g, gs, &mut decays);
+    for ((a, scores), decay) in a.iter_mut().zip(scores).zip(&decays[..gs.len()]) {
+        *a *= -decay;
+        *scores *= decay;
     }
 }

@@ -25,11 +25,6 @@ pub(super) fn arrange(row: &[bf16], out: &mut [f32]) {
     }
 }
 
-/// Where value `i` of a block lies after [`arrange`].
-pub(super) fn arranged(i: usize) -> usize {
-    i / BLOCK * BLOCK + i % BLOCK / 2 + (i % 2) * (BLOCK / 2)
-}
-
 /// Loads the first [`BLOCK`] values, or what there is of them and zeros.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
@@ -68,12 +63,87 @@ pub(super) fn load(from: &[f32; 8]) -> __m256 {
     unsafe { _mm256_loadu_ps(from.as_ptr()) }
 }
 
+/// The first eight values, or what there is of them and zeros.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn load_some(from: &[f32]) -> __m256 {
+    match from.first_chunk() {
+        Some(eight) => load(eight),
+        None => {
+            let mut eight = [0.0; 8];
+            eight[..from.len()].copy_from_slice(from);
+            load(&eight)
+        }
+    }
+}
+
 /// Stores eight f32.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn store(to: &mut [f32; 8], value: __m256) {
     // SAFETY: the array has room for 8 values of 4 bytes, and the store needs no alignment.
     unsafe { _mm256_storeu_ps(to.as_mut_ptr(), value) }
+}
+
+/// Eight f32 rounded to bf16, to nearest even, each in the low half of its 32 bits.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn rounded(x: __m256) -> __m256i {
+    let bits = _mm256_castps_si256(x);
+    let high = _mm256_srli_epi32::<16>(bits);
+    let even = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    let half = _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff));
+    let nearest = _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, half));
+    // A NaN is cut off and made quiet: rounding might carry it into the sign.
+    let quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
+    _mm256_blendv_epi8(nearest, quiet, nan)
+}
+
+/// Stores the first `to.len()` of sixteen bf16: `low`, then `high`, as [`rounded`] makes them.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn store_bf16(to: &mut [bf16], low: __m256i, high: __m256i) {
+    // Packing works in each half of a register: the quarters come out as 0, 2, 1, 3.
+    store_block(to, _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(low, high)));
+}
+
+/// Sixteen bf16 of the even-numbered and the odd-numbered of them, as [`rounded`] makes them.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn paired(even: __m256i, odd: __m256i) -> __m256i {
+    _mm256_or_si256(even, _mm256_slli_epi32::<16>(odd))
+}
+
+/// Stores the first `to.len()` of sixteen bf16.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn store_block(to: &mut [bf16], block: __m256i) {
+    if to.len() >= BLOCK {
+        // SAFETY: there is room for 16 values of 2 bytes, and the store needs no alignment.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), block) }
+    } else {
+        let mut whole = [bf16::ZERO; BLOCK];
+        // SAFETY: the array has room for 16 values of 2 bytes, and the store needs no alignment.
+        unsafe { _mm256_storeu_si256(whole.as_mut_ptr().cast(), block) }
+        to.copy_from_slice(&whole[..to.len()]);
+    }
+}
+
+/// The first eight values as f32, or what there is of them and zeros.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn widened(from: &[bf16]) -> __m256 {
+    let words = if from.len() >= 8 {
+        // SAFETY: the slice holds at least 8 values of 2 bytes, and the load needs no alignment.
+        unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
+    } else {
+        let mut eight = [bf16::ZERO; 8];
+        eight[..from.len()].copy_from_slice(from);
+        // SAFETY: the array holds 8 values of 2 bytes, and the load needs no alignment.
+        unsafe { _mm_loadu_si128(eight.as_ptr().cast()) }
+    };
+    _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(words)))
 }
 
 /// The sum of the eight, always as `((0+4)+(2+6)) + ((1+5)+(3+7))`.
@@ -91,18 +161,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arranged_values_lie_where_arranged_says() {
-        let row: Vec<bf16> = (1..=21u8).map(|i| bf16::from_f32(f32::from(i))).collect();
+    fn rounding_is_that_of_one_number() {
+        if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("fma") {
+            return;
+        }
+        // Every upper half, with lower halves about a tie.
+        let lower = [0u32, 1, 0x7fff, 0x8000, 0x8001, 0xffff];
+        for upper in (0..=0xffffu32).step_by(16) {
+            for lower in lower {
+                let x: [f32; 16] = std::array::from_fn(|i| f32::from_bits((upper + i as u32) << 16 | lower));
+                let mut found = [bf16::ZERO; 16];
+                let (halves, _) = x.as_chunks::<8>();
+                // SAFETY: the CPU has AVX2 and FMA.
+                unsafe { store_bf16(&mut found, rounded(load(&halves[0])), rounded(load(&halves[1]))) };
+                assert_eq!(found.map(bf16::to_bits), x.map(|x| bf16::from_f32(x).to_bits()));
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_arranged_by_evens_and_odds() {
+        let row: Vec<bf16> = (0..21u8).map(|i| bf16::from_f32(f32::from(i + 1))).collect();
         let mut out = [f32::NAN; 32];
         if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("fma") {
             return;
         }
         // SAFETY: the CPU has AVX2 and FMA.
         unsafe { arrange(&row, &mut out) };
-        for (i, x) in row.iter().enumerate() {
-            assert_eq!(out[arranged(i)], x.to_f32());
+        let expected = |first: usize| (0..8).map(move |i| first + 2 * i);
+        let places = [0, 1, 16, 17].into_iter().flat_map(expected);
+        for (found, i) in out.into_iter().zip(places) {
+            assert_eq!(found, row.get(i).map_or(0.0, |x| x.to_f32()), "value {i}");
         }
-        let padding = (21..32).map(|i| out[arranged(i)]);
-        assert!(padding.into_iter().all(|x| x == 0.0));
     }
 }

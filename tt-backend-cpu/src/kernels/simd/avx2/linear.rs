@@ -1,11 +1,13 @@
-//! Matrix product with a weight: the kernel where a decode step spends its time.
+//! Matrix product of a few rows with a weight: the kernel where a decode step spends its time. Many
+//! rows are left to [`gemm`](super::gemm()).
 //!
 //! Each output has one accumulator of eight lanes. Block by block of 16 values of K, the even
 //! and then the odd products are added to it; at the end its lanes are summed in a fixed order.
 //! That does not depend on what else is computed at the same time, so an output has the same
-//! bits for one row and for many. Several outputs at once, of up to four rows, keep the
-//! multipliers busy and let a weight, once widened, serve all the rows; more than nine sums would not
-//! fit into the registers.
+//! bits for one row and for a few. (For many rows it is another sum: lanes along K let a weight be
+//! used as it lies, which is what counts when it is used once or twice.) Several outputs at once, of
+//! up to four rows, keep the multipliers busy and let a weight, once widened, serve all the rows;
+//! more than nine sums would not fit into the registers.
 
 use std::arch::x86_64::*;
 
@@ -13,7 +15,8 @@ use half::bf16;
 
 use super::super::isa::Avx2;
 use super::super::split::strips;
-use super::lanes::{BLOCK, arrange, evens, load_bf16, odds, sum};
+use super::gemm::gemm;
+use super::lanes::{BLOCK, arrange, evens, load, load_bf16, odds, rounded, store_bf16, sum};
 use crate::kernels::LinearDims;
 use crate::pool::Pool;
 
@@ -24,20 +27,42 @@ const SPEED: usize = 8;
 /// level cache.
 const PANEL: usize = 1 << 17;
 
+/// From so many rows on it pays to rearrange the weights.
+const MANY: usize = 8;
+
 /// What a sum becomes.
 pub(in super::super) trait Output: Copy + Send {
     fn from_sum(sum: f32) -> Self;
+
+    /// Stores the first `out.len()` of sixteen sums.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has AVX2 and FMA.
+    unsafe fn store(sums: &[f32; 16], out: &mut [Self]);
 }
 
 impl Output for f32 {
     fn from_sum(sum: f32) -> Self {
         sum
     }
+
+    #[inline]
+    unsafe fn store(sums: &[f32; 16], out: &mut [Self]) {
+        out.copy_from_slice(&sums[..out.len()]);
+    }
 }
 
 impl Output for bf16 {
     fn from_sum(sum: f32) -> Self {
         bf16::from_f32(sum)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn store(sums: &[f32; 16], out: &mut [Self]) {
+        let (halves, _) = sums.as_chunks::<8>();
+        store_bf16(out, rounded(load(&halves[0])), rounded(load(&halves[1])));
     }
 }
 
@@ -52,6 +77,9 @@ pub(in super::super) fn linear<O: Output>(
 ) {
     dims.check(x.len(), w.len(), out.len());
     let LinearDims { rows, inputs, outputs } = dims;
+    if rows >= MANY && inputs > 0 && outputs > 0 {
+        return gemm(isa, pool, dims, x, w, out);
+    }
     let x = ArrangedRows::new(isa, rows, inputs, |t| &x[t * inputs..(t + 1) * inputs]);
     let block = pool.block(outputs, rows * inputs / SPEED).next_multiple_of(8);
     pool.for_each(strips(out, outputs, block), |i, mut strip| {

@@ -6,7 +6,9 @@
 use std::arch::x86_64::*;
 
 use super::super::isa::Avx2;
-use super::lanes::{load, store};
+use super::lanes::{load_some, store};
+use super::pack::transpose;
+use super::tile::{Operand, Rows, tile};
 
 /// Columns come in multiples of this.
 const PAD: usize = 16;
@@ -48,7 +50,24 @@ impl Matrix {
         assert_eq!(b.stride, self.stride, "columns of a product");
         assert!(inner <= a.stride && inner <= b.rows, "a product's inner size");
         // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-        unsafe { add_product(self, a, inner, b) }
+        unsafe { add_product(self, a, inner, b, false) }
+    }
+
+    /// As [`add_product`](Self::add_product), but only up to the diagonal; what is right of it is
+    /// as well computed as not.
+    pub(super) fn add_lower_product(&mut self, _: Avx2, a: &Matrix, inner: usize, b: &Matrix) {
+        assert_eq!(a.rows, self.rows, "rows of a product");
+        assert_eq!(b.stride, self.stride, "columns of a product");
+        assert!(inner <= a.stride && inner <= b.rows, "a product's inner size");
+        // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+        unsafe { add_product(self, a, inner, b, true) }
+    }
+
+    /// Makes this the transpose of `a`, of whose rows and columns there may be fewer.
+    pub(super) fn set_transposed(&mut self, _: Avx2, a: &Matrix) {
+        assert!(a.rows <= self.stride && self.rows <= a.stride, "a transpose's sizes");
+        // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+        unsafe { set_transposed(self, a) }
     }
 
     /// Row `i` += `a` times the first `a.len()` rows of `b`.
@@ -69,27 +88,52 @@ impl Matrix {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn add_product(c: &mut Matrix, a: &Matrix, inner: usize, b: &Matrix) {
+fn add_product(c: &mut Matrix, a: &Matrix, inner: usize, b: &Matrix, lower: bool) {
     let stride = c.stride;
     let mut i = 0;
     while i < c.rows {
         let rows = &mut c.data[i * stride..];
         let a_rows = &a.data[i * a.stride..];
-        for column in (0..stride).step_by(PAD) {
+        let end = if lower { stride.min(i + c_rows(i, a.rows)) } else { stride };
+        for column in (0..end).step_by(PAD) {
             let b = &b.data[column..];
             let c = &mut rows[column..];
             match c_rows(i, a.rows) {
-                4 => tile::<4, 2>(c, a_rows, a.stride, inner, b, stride),
-                _ => tile::<1, 2>(c, a_rows, a.stride, inner, b, stride),
+                6 => tile::<6, 2>(Rows(c, stride), Operand(a_rows, a.stride), inner, Operand(b, stride)),
+                4 => tile::<4, 2>(Rows(c, stride), Operand(a_rows, a.stride), inner, Operand(b, stride)),
+                _ => tile::<1, 2>(Rows(c, stride), Operand(a_rows, a.stride), inner, Operand(b, stride)),
             }
         }
         i += c_rows(i, a.rows);
     }
 }
 
+#[target_feature(enable = "avx2,fma")]
+fn set_transposed(c: &mut Matrix, a: &Matrix) {
+    for first in (0..a.rows).step_by(8) {
+        for column in (0..c.rows).step_by(8) {
+            let mut words = [_mm256_setzero_si256(); 8];
+            for (r, words) in words.iter_mut().enumerate().take(a.rows - first) {
+                *words = _mm256_castps_si256(load_some(&a.row(first + r)[column..column + 8]));
+            }
+            let count = c.rows - column;
+            for (r, words) in transpose(words).into_iter().enumerate().take(count) {
+                let (eights, _) = c.row_mut(column + r)[first..].as_chunks_mut::<8>();
+                store(&mut eights[0], _mm256_castsi256_ps(words));
+            }
+        }
+    }
+}
+
 /// How many rows are computed at once from row `i` on.
 fn c_rows(i: usize, rows: usize) -> usize {
-    if rows - i >= 4 { 4 } else { 1 }
+    match rows - i {
+        // What is left is better two fours than a six and two ones.
+        8 => 4,
+        6.. => 6,
+        4.. => 4,
+        _ => 1,
+    }
 }
 
 /// `c += a b` for one row, `b` with rows as long as `c`.
@@ -97,59 +141,15 @@ fn c_rows(i: usize, rows: usize) -> usize {
 fn row_add_product(c: &mut [f32], a: &[f32], b: &[f32]) {
     let stride = c.len();
     let mut column = 0;
+    let row = Operand(a, a.len());
     while column + 64 <= stride {
-        tile::<1, 8>(&mut c[column..], a, a.len(), a.len(), &b[column.min(b.len())..], stride);
+        let b = Operand(&b[column.min(b.len())..], stride);
+        tile::<1, 8>(Rows(&mut c[column..], stride), row, a.len(), b);
         column += 64;
     }
     while column < stride {
-        tile::<1, 2>(&mut c[column..], a, a.len(), a.len(), &b[column.min(b.len())..], stride);
+        let b = Operand(&b[column.min(b.len())..], stride);
+        tile::<1, 2>(Rows(&mut c[column..], stride), row, a.len(), b);
         column += PAD;
-    }
-}
-
-/// `R` rows of `c`, `8 N` columns, += `R` rows of `a` times `inner` rows of `b`. `c` and `b`
-/// begin at the first of the columns; their rows are `stride` apart, those of `a` `a_stride`.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn tile<const R: usize, const N: usize>(
-    c: &mut [f32],
-    a: &[f32],
-    a_stride: usize,
-    inner: usize,
-    b: &[f32],
-    stride: usize,
-) {
-    if inner == 0 {
-        return;
-    }
-    assert!(c.len() >= (R - 1) * stride + 8 * N);
-    assert!(a.len() >= (R - 1) * a_stride + inner);
-    assert!(b.len() >= (inner - 1) * stride + 8 * N);
-    let mut sums = [[_mm256_setzero_ps(); N]; R];
-    for r in 0..R {
-        let (c, _) = c[r * stride..].as_chunks::<8>();
-        for n in 0..N {
-            sums[r][n] = load(&c[n]);
-        }
-    }
-    for k in 0..inner {
-        let mut row = [_mm256_setzero_ps(); N];
-        for (n, eight) in row.iter_mut().enumerate() {
-            // SAFETY: `k < inner`, so the eight values end within `b`, by the third assertion.
-            *eight = unsafe { _mm256_loadu_ps(b.as_ptr().add(k * stride + 8 * n)) };
-        }
-        for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: `r < R` and `k < inner`: within `a`, by the second assertion.
-            let a = _mm256_set1_ps(unsafe { *a.get_unchecked(r * a_stride + k) });
-            for (sum, eight) in sums.iter_mut().zip(row) {
-                *sum = _mm256_fmadd_ps(a, eight, *sum);
-            }
-        }
-    }
-    for r in 0..R {
-        let (c, _) = c[r * stride..].as_chunks_mut::<8>();
-        for n in 0..N {
-            store(&mut c[n], sums[r][n]);
-        }
     }
 }
