@@ -1,4 +1,7 @@
-//! Compiles the bridge and the device model.
+//! Compiles the bridge and the device model, and under the feature `ttnn` the driver for the real library.
+
+#[path = "build/ttnn.rs"]
+mod ttnn;
 
 use std::path::Path;
 
@@ -48,6 +51,9 @@ fn main() {
         .flag_if_supported("-pthread");
     build.compile("tt_device_model");
     println!("cargo::rustc-link-lib=pthread");
+    if std::env::var_os("CARGO_FEATURE_TTNN").is_some() {
+        ttnn::build();
+    }
     for path in ["src/bridge.rs", "cpp"] {
         println!("cargo::rerun-if-changed={}", Path::new(path).display());
     }

@@ -105,6 +105,9 @@ pub(crate) mod ffi {
         uploads: &'a [Upload<'a>],
         commands: &'a [Command],
         releases: &'a [u32],
+        /// Outputs of this list that nobody reads after it; their places are kept. A driver need not
+        /// make them where it has a call for several operations.
+        dead: &'a [u32],
     }
 
     /// How a device is opened.

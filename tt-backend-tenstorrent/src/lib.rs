@@ -9,6 +9,7 @@
 //! | [`stats`] | [`StagingStats`]: what crossed, counted |
 //! | [`error`] | what can fail, typed |
 //! | [`numerics`] | the exact kernels as functions over plain slices |
+//! | [`ttnn`] | opening a session on tt-metal's own library instead of the device model |
 //!
 //! # What happens when
 //!
@@ -38,6 +39,7 @@ pub mod numerics;
 mod recorder;
 pub mod session;
 pub mod stats;
+pub mod ttnn;
 
 pub use backend::Tenstorrent;
 pub use buffer::Buffer;

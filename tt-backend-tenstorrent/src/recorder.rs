@@ -232,6 +232,16 @@ impl Recorder {
         given
     }
 
+    /// The kept places that the list in recording names: nobody reads what it leaves in them.
+    pub(crate) fn dead(&self) -> Vec<u32> {
+        let named = |slot: &&u32| self.slots[**slot as usize].list == self.list;
+        let mut dead: Vec<u32> =
+            self.plan.iter().flat_map(|(_, kept)| kept.iter().filter(named).copied()).collect();
+        // The order of the places says nothing; a list that comes again is the same list.
+        dead.sort_unstable();
+        dead
+    }
+
     /// A slot's tensor for people.
     pub(crate) fn describe(&self, slot: u32) -> String {
         self.slots.get(slot as usize).map_or_else(|| "unknown".to_owned(), |slot| describe(&slot.spec))

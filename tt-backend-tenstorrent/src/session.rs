@@ -150,6 +150,8 @@ pub struct Session {
 struct Inner {
     driver: UniquePtr<ffi::Driver>,
     recorder: Recorder,
+    /// An error has said that the device can no longer be relied on.
+    lost: bool,
 }
 
 /// One crossing: what the driver is asked to do with a batch.
@@ -160,7 +162,31 @@ impl Session {
     pub fn open(options: SessionOptions) -> Result<Arc<Self>, Error> {
         let driver = ffi::open_model(&options.for_bridge())
             .map_err(|exception| Error::NoDevice { reason: exception.what().to_owned() })?;
-        Ok(Arc::new(Self { inner: Mutex::new(Inner { driver, recorder: Recorder::default() }), options }))
+        Ok(Self::on(driver, options))
+    }
+
+    /// A session on a driver that is open.
+    pub(crate) fn on(driver: UniquePtr<ffi::Driver>, options: SessionOptions) -> Arc<Self> {
+        let inner = Inner { driver, recorder: Recorder::default(), lost: false };
+        Arc::new(Self { inner: Mutex::new(inner), options })
+    }
+
+    /// Whether the session can still be used: not after [`Error::DeviceLost`] or [`Error::Timeout`].
+    pub fn is_usable(&self) -> bool {
+        !self.lock().lost
+    }
+
+    /// Frees the places kept for later outputs; they are made again where they are needed.
+    pub fn free_kept_places(&self) {
+        let mut inner = self.lock();
+        let given = inner.recorder.give_up();
+        inner.driver.pin_mut().release(&given);
+    }
+
+    /// Lets the driver be asked what only one kind of driver knows.
+    #[cfg(feature = "ttnn")]
+    pub(crate) fn with_driver<R>(&self, ask: impl FnOnce(Pin<&mut ffi::Driver>) -> R) -> R {
+        ask(self.lock().driver.pin_mut())
     }
 
     /// How it was opened.
@@ -285,11 +311,13 @@ impl Inner {
     fn hand_over(&mut self, crossing: &mut Crossing<'_>) -> Result<(), Error> {
         let result = self.retrying(&mut |inner| {
             let uploads = inner.recorder.uploads();
+            let dead = inner.recorder.dead();
             let batch = Batch {
                 allocations: &inner.recorder.allocations,
                 uploads: &uploads,
                 commands: &inner.recorder.commands,
                 releases: &inner.recorder.releases,
+                dead: &dead,
             };
             crossing(inner.driver.pin_mut(), &batch)
         });
@@ -320,7 +348,13 @@ impl Inner {
     }
 
     /// The typed error of the driver's last exception.
-    fn error(&self, exception: &cxx::Exception) -> Error {
+    fn error(&mut self, exception: &cxx::Exception) -> Error {
+        let error = self.typed(exception);
+        self.lost |= matches!(error, Error::DeviceLost { .. } | Error::Timeout { .. });
+        error
+    }
+
+    fn typed(&self, exception: &cxx::Exception) -> Error {
         let fault = self.driver.fault();
         let reason = exception.what().to_owned();
         let tensor = || self.recorder.describe(fault.slot);

@@ -22,6 +22,7 @@ use crate::backends::{BackendArguments, Choice, TakeBackend};
 use crate::golden::{Golden, GoldenError};
 use crate::parity::ParityError;
 use crate::parity::layers::Rounding;
+use crate::sizes::{self, NotBuilt};
 use measure::{BackendProfile, Plan};
 use qwen35_model::checkpoint::{Checkpoint, CheckpointError, ConfigJson};
 use qwen35_model::known::{ForConfig, Known, UnknownSizes};
@@ -46,6 +47,9 @@ pub enum ProfileError {
     /// The checkpoint is none of the configurations.
     #[error(transparent)]
     Configuration(#[from] UnknownSizes),
+    /// The checkpoint is a configuration that is not compiled in.
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
     /// The residual stream could not be compared.
     #[error(transparent)]
     Parity(#[from] ParityError),
@@ -103,7 +107,7 @@ pub struct Arguments {
     /// The golden folder: its prompt is read, and its layer outputs are compared with.
     #[arg(long, default_value = "goldens/tiny")]
     golden: PathBuf,
-    /// The checkpoint folder; the golden's own when not given.
+    /// The checkpoint folder; the golden's own weights when not given.
     #[arg(long)]
     checkpoint: Option<PathBuf>,
     /// Which of the golden's prompts to read.
@@ -135,8 +139,11 @@ pub struct Profile {
 /// Profiles what `arguments` ask for, and writes the page if they do. Returns the tables.
 pub fn command(arguments: &Arguments) -> Result<String, ProfileError> {
     let golden = Golden::open(&arguments.golden)?;
-    let dir = arguments.checkpoint.as_ref().unwrap_or(&arguments.golden);
-    let checkpoint = Checkpoint::open(dir)?;
+    let checkpoint = match (&arguments.checkpoint, &golden.weights) {
+        (Some(dir), _) => Checkpoint::open(dir)?,
+        (None, Some(synthetic)) => synthetic.make(golden.tokenizer()?)?,
+        (None, None) => Checkpoint::open(&arguments.golden)?,
+    };
     let prompts = golden.prompts.len();
     let prompt = golden
         .prompts
@@ -146,7 +153,7 @@ pub fn command(arguments: &Arguments) -> Result<String, ProfileError> {
         .clone();
     let plan = Plan { prompt, warm_up: arguments.warm_up.into(), steps: arguments.steps.into() };
     let known = Known::of(&ConfigJson::of(&checkpoint)?)?;
-    let profile = known.with(RunAll { arguments, checkpoint: &checkpoint, golden: &golden, plan })?;
+    let profile = sizes::with(known, RunAll { arguments, checkpoint: &checkpoint, golden: &golden, plan })??;
     if let Some(path) = &arguments.report {
         fs::write(path, html::page(&profile))
             .map_err(|source| ProfileError::Write { path: path.clone(), source })?;

@@ -1,0 +1,82 @@
+//! Decode steps after more and more tokens: what a longer context costs.
+
+use super::measure::{ids, median, step};
+use qwen35_model::checkpoint::Verified;
+use qwen35_model::{Config, Cost, Model, Prefill, Sequence, SequenceError};
+use std::time::Instant;
+use tt_backend_cpu::limits;
+use tt_backend_cpu::pool::Pool;
+use tt_dsl::Backend;
+
+/// Decode steps at each context and on each backend.
+pub(super) const STEPS: usize = 8;
+
+/// Decode steps after a number of tokens.
+pub struct Point {
+    /// The tokens.
+    pub context: usize,
+    /// Tokens a second of the prefill since the point before.
+    pub prefill: f64,
+    /// Bytes a second that all cores could read at that moment.
+    pub read_limit: f64,
+    /// Median seconds of a step, on each backend.
+    pub seconds: Vec<f64>,
+}
+
+/// The points of a backend.
+pub struct Growth {
+    /// The numbers of threads, or the one backend.
+    pub labels: Vec<String>,
+    /// From the shortest context to the longest.
+    pub points: Vec<Point>,
+}
+
+impl Growth {
+    /// What a step on backend `index` should take after `context` tokens: what it took at the first
+    /// point, and the time to read the keys and values of the further tokens at the read limit there.
+    pub fn expected<C: Config>(&self, index: usize, point: &Point) -> f64 {
+        let Some(first) = self.points.first() else { return 0.0 };
+        let further = point.context.saturating_sub(first.context) as u64 * Cost::<C>::KV_BYTES_PER_TOKEN;
+        first.seconds[index] + further as f64 / point.read_limit
+    }
+}
+
+/// One sequence that grows from context to context, decoded for a few steps at each by every one of
+/// `backends`, which must be able to use each other's tensors.
+pub(super) fn measure<B: Backend, C: Config>(
+    backends: &[(&str, &B)],
+    model: &Model<B, C>,
+    verified: &Verified<'_, C>,
+    pool: &Pool,
+    contexts: &[usize],
+) -> Result<Growth, SequenceError<B::Error>> {
+    let labels = backends.iter().map(|(label, _)| (*label).to_owned()).collect();
+    let mut points = Vec::new();
+    let Some(&(_, widest)) = backends.last() else { return Ok(Growth { labels, points }) };
+    let mut sequence = Sequence::new(widest, model);
+    for &context in contexts {
+        let missing = context.saturating_sub(sequence.position());
+        let start = Instant::now();
+        if missing > 0 {
+            let logits = sequence.append(&ids::<C>(missing), Prefill::Buckets)?;
+            widest.download(&widest.argmax(&logits)).map_err(SequenceError::Backend)?;
+        }
+        let prefill = missing as f64 / start.elapsed().as_secs_f64();
+        let mut seconds = Vec::new();
+        for (_, b) in backends {
+            sequence = sequence.continued_on(b);
+            let mut times = Vec::new();
+            let mut token = 1;
+            for _ in 0..STEPS / backends.len().max(1) {
+                let start = Instant::now();
+                token = step(*b, &mut sequence, token)?;
+                times.push(start.elapsed().as_secs_f64());
+            }
+            seconds.push(median(times.into_iter()));
+        }
+        sequence = sequence.continued_on(widest);
+        let read_limit = limits::read_rate(pool, verified.largest(), 2);
+        points.push(Point { context, prefill, read_limit, seconds });
+    }
+    Ok(Growth { labels, points })
+}
