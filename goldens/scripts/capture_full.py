@@ -6,8 +6,8 @@
 
 FILE is a JSON list of {"text", "ids"}, or a manifest with such prompts. With `--synthetic` the weights
 are those of synthetic.py, and the manifest names them instead of a file. With `--clear` the file has
-more prompts, and the first 16 are kept on which the bf16 and the f32 run agree at every cell with no gap
-below the bound. With `--not-captured`
+more prompts: of those on which the bf16 and the f32 run agree at every cell with no gap below the bound,
+the origin's are kept and then those with the largest least gap, 16 in all. With `--not-captured`
 only a manifest is written, which waits for somebody with the weights to run the second form.
 
 As capture.py, but the vocabulary is too large to keep whole rows: of each cell the LARGEST likeliest
@@ -117,9 +117,10 @@ def free_running(model, ids: list[list[int]]) -> list[list[int]]:
     return out
 
 
-def is_clear(half: torch.Tensor, full: torch.Tensor, least: float) -> bool:
+def least_gap(half: torch.Tensor, full: torch.Tensor) -> float:
+    """In nats, of both runs; 0 if they disagree on a cell."""
     same = bool((runs.ranked(half)[:, 0] == runs.ranked(full)[:, 0]).all())
-    return same and min(float(runs.gaps(logits).min()) for logits in (half, full)) >= 1000 * least
+    return min(float(runs.gaps(logits).min()) for logits in (half, full)) / 1000 if same else 0.0
 
 
 def capture(source: Source, prompts: list[dict], clear: float | None, tensors: dict) -> dict:
@@ -135,11 +136,12 @@ def capture(source: Source, prompts: list[dict], clear: float | None, tensors: d
     forced = [runs.forced(model, prompt["ids"], tokens) for prompt, (tokens, _) in zip(prompts, decoded)]
     kept = range(len(prompts))
     if clear is not None:
-        kept = [p for p in kept if is_clear(decoded[p][1], forced[p], clear)]
+        gaps = [least_gap(logits, full) for (_, logits), full in zip(decoded, forced)]
+        kept = [p for p in kept if gaps[p] >= clear]
         print(f"{len(kept)} of {len(prompts)} prompts are clear", flush=True)
         if len(kept) < PROMPTS:
             raise SystemExit(f"{PROMPTS} are needed")
-    kept = list(kept)[:PROMPTS]
+        kept = sorted(sorted(kept, key=lambda p: (not prompts[p]["origin"], -gaps[p]))[:PROMPTS])
     prompts[:] = [prompts[p] for p in kept]
     ids = [prompt["ids"] for prompt in prompts]
     golden = [decoded[p][0] for p in kept]
@@ -170,6 +172,7 @@ def capture(source: Source, prompts: list[dict], clear: float | None, tensors: d
     best = full.double().log_softmax(-1).max(-1).values.exp()
     for prompt, tokens, gap in zip(prompts, golden, gaps.min(1).values.tolist()):
         prompt["tokens"], prompt["min_gap_millinats"] = tokens, round(gap, 1)
+        prompt.pop("origin", None)
     return {
         "cells": len(ids) * runs.STEPS,
         "cells_equal_bf16_f32": int((tensors["bf16.tokens"] == tensors["f32.tokens"]).sum()),
@@ -206,7 +209,7 @@ def main() -> None:
 
     listed = json.loads(args.prompts.read_text())
     listed = listed["prompts"] if isinstance(listed, dict) else listed
-    prompts = [{"text": prompt["text"], "ids": prompt["ids"]} for prompt in listed]
+    prompts = [{key: prompt[key] for key in ("text", "ids", "origin") if key in prompt} for prompt in listed]
     model = args.model or f"synthetic {args.synthetic}, seed {args.seed}"
     manifest = {"format": 2, "model": model, "captured": not args.not_captured}
     args.out.mkdir(parents=True, exist_ok=True)

@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--least-gap", type=float, default=0.34)
-    parser.add_argument("--wanted", type=int, default=22, help="stop after so many survivors")
+    parser.add_argument("--wanted", type=int, default=100, help="stop after so many survivors")
     args = parser.parse_args()
 
     from tokenizers import Tokenizer
@@ -151,8 +151,8 @@ def main() -> None:
     (args.work / "prompts.json").write_text(json.dumps(found, ensure_ascii=False))
     facts = {
         "how": "find_prompts.py: the origin's sixteen and then sentences from word lists, in bf16 in batches, each "
-        "dropped at its first gap below the bound; of those left the first on which capture_full.py, one at a time, "
-        "found bf16 and f32 to agree on all tokens with every gap above the bound",
+        "dropped at its first gap below the bound; of those left, on which capture_full.py, one at a time, found bf16 and "
+        "f32 to agree on all tokens, the origin's and then those with the largest least gap",
         "first look": {"least gap in millinats": round(1000 * args.least_gap), "candidates": seen, "left": len(found)},
         "the origin's sixteen among those left": sum(prompt["origin"] for prompt in found),
     }
