@@ -3,4 +3,3 @@
 
 #[cfg(feature = "ttnn")]
 mod card;
-mod signatures;

@@ -37,7 +37,8 @@ fn compile(unit: &str, arguments: &[String]) -> Result<(), String> {
 
 fn own_includes() -> Vec<String> {
     let Some(bridge) = bridge_headers() else { panic!("the bridge's headers are not beside this test") };
-    vec![format!("-I{}", cpp().join("include").display()), format!("-I{}", bridge.display())]
+    let package = bridge.with_file_name("crate");
+    [cpp().join("include"), bridge, package].map(|folder| format!("-I{}", folder.display())).to_vec()
 }
 
 #[test]
