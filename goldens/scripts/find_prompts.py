@@ -47,7 +47,7 @@ def candidates() -> list[str]:
     def a() -> str:
         return rng.choice(ADJECTIVES)
 
-    for noun in n:
+    for noun in 3 * n:
         for verb in rng.sample(v, 6):
             out.add(f"The {a()} {noun} that she {verb} was")
         for verb in rng.sample(v, 5):

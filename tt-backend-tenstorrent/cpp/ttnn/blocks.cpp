@@ -160,12 +160,12 @@ Cell Lowering::delta_row(const Delta& delta) {
     const auto unit = [&](const Cell& x, float scale) {
         const Cell weight = machine_.constant("unit " + number(width) + ' ' + std::to_string(scale), {1, 1, 1, width},
                                               Dtype::FLOAT32, [&] { return std::vector<float>(width, scale); });
-        return emit_.rms_norm(x, kUnitEps / width, weight, Dtype::FLOAT32);
+        return emit_.rms_norm(in_f32(x), kUnitEps / width, weight);
     };
     const float root = std::sqrt(static_cast<float>(width));
     const Cell q = unit(delta.q, 1.0f / (root * root));
     const Cell k = unit(delta.k, 1.0f / root);
-    const Cell v = emit_.typecast(delta.v, Dtype::FLOAT32);
+    const Cell v = in_f32(delta.v);
     const Cell beta = emit_.typecast(emit_.reshape(delta.beta, per_head), Dtype::FLOAT32);
     Cell decay = delta.decay;
     if (decay == nullptr) {
@@ -218,12 +218,12 @@ Cell Lowering::delta_rows(const Delta& delta) {
     const auto unit = [&](const Cell& x, float scale) {
         const Cell weight = machine_.constant("unit " + number(width) + ' ' + std::to_string(scale), {1, 1, 1, width},
                                               Dtype::FLOAT32, [&] { return std::vector<float>(width, scale); });
-        return cut(emit_.rms_norm(x, kUnitEps / width, weight, Dtype::FLOAT32));
+        return cut(emit_.rms_norm(in_f32(x), kUnitEps / width, weight));
     };
     const float root = std::sqrt(static_cast<float>(width));
     const Cell q = unit(delta.q, 1.0f / (root * root));
     const Cell k = unit(delta.k, 1.0f / root);
-    const Cell v = cut(emit_.typecast(delta.v, Dtype::FLOAT32));
+    const Cell v = cut(in_f32(delta.v));
     const Cell beta = column(emit_.typecast(delta.beta, Dtype::FLOAT32));
     const Cell g = column(delta.log_decay);
 

@@ -99,6 +99,7 @@ public:
 
 private:
     void write_step(Slot& slot, rust::Slice<const std::uint8_t> bytes);
+    void advance(const StepState& step);
     std::vector<bfloat16> weight_rows(std::uint32_t index);
     void forget_forms(std::uint32_t index);
     static std::vector<float> ring_values(const Slot& state);

@@ -144,6 +144,8 @@ public:
         tt_metal::distributed::Synchronize(device_.get(), std::nullopt);
         plans_.clear();
         machine_.drop_scratch();
+        // Programs keep tensors of their own, as the maps of reshapes.
+        device_->clear_program_cache();
     }
 
 private:

@@ -63,7 +63,7 @@ Tensor Machine::create(const Dims& dims, Dtype dtype, Layout layout) const {
 }
 
 Tensor Machine::zeros(const Dims& dims, Dtype dtype) const {
-    return ::ttnn::full(shape(dims), 0.0f, dtype, Layout::TILE, std::ref(*device_));
+    return ::ttnn::zeros(shape(dims), dtype, Layout::TILE, std::ref(*device_));
 }
 
 Tensor Machine::upload(const Dims& dims, Dtype dtype, Layout layout, const std::vector<float>& values) const {
@@ -153,9 +153,32 @@ Cell Emitter::matmul(const Cell& a, const Cell& b, const MatmulHow& how) {
     return out;
 }
 
+// Scratch tensors of the operands' shapes and one of the output's, if the output is an operand and no
+// program was made for these shapes yet.
+std::vector<Cell> Emitter::stand_ins(const std::vector<Cell>& operands, const Cell& out) {
+    const bool in_place = std::find(operands.begin(), operands.end(), out) != operands.end();
+    std::string program;
+    for (const Cell& operand : operands) {
+        program += text(operand->dims) + ',' + std::to_string(static_cast<int>(operand->dtype));
+    }
+    if (!in_place || !out->held || !machine_.levers().preallocate || !machine_.first_in_place(program)) {
+        return {};
+    }
+    std::vector<Cell> cells;
+    std::map<std::pair<Dims, Dtype>, std::size_t> taken;
+    for (const Cell& operand : operands) {
+        cells.push_back(machine_.scratch(operand->dims, operand->dtype, taken[{operand->dims, operand->dtype}]++));
+    }
+    cells.push_back(machine_.scratch(out->dims, out->dtype, taken[{out->dims, out->dtype}]++));
+    return cells;
+}
+
 Cell Emitter::addcmul(const Cell& a, const Cell& b, const Cell& c, float value, const Cell& into,
                       std::optional<Dtype> dtype) {
     const Cell out = output(broadcast(broadcast(a->dims, b->dims), c->dims), dtype.value_or(a->dtype), into);
+    if (const auto other = stand_ins({a, b, c}, out); !other.empty()) {
+        static_cast<void>(::ttnn::addcmul(other[0]->tensor, other[1]->tensor, other[2]->tensor, value, std::nullopt, other[3]->tensor));
+    }
     call(Kind::Addcmul, [out, a, b, c, value] {
         settle(out, ::ttnn::addcmul(a->tensor, b->tensor, c->tensor, value, std::nullopt, given(out)));
     });
@@ -173,6 +196,9 @@ Cell Emitter::product(const Cell& b, const Cell& c, const Cell& into, std::optio
 
 Cell Emitter::where(const Cell& mask, const Cell& yes, const Cell& no, const Cell& into) {
     const Cell out = output(broadcast(broadcast(mask->dims, yes->dims), no->dims), yes->dtype, into);
+    if (const auto other = stand_ins({mask, yes, no}, out); !other.empty()) {
+        static_cast<void>(::ttnn::where(other[0]->tensor, other[1]->tensor, other[2]->tensor, std::nullopt, other[3]->tensor));
+    }
     call(Kind::Where, [out, mask, yes, no] {
         settle(out, ::ttnn::where(mask->tensor, yes->tensor, no->tensor, std::nullopt, given(out)));
     });
@@ -220,16 +246,11 @@ Cell Emitter::unary(UnaryType type, const Cell& x, const Cell& into, std::option
     return out;
 }
 
-Cell Emitter::rms_norm(const Cell& x, double eps, const Cell& weight, std::optional<Dtype> dtype, const Cell& into) {
-    const Dtype result = dtype.value_or(x->dtype);
-    const Cell out = fresh(x->dims, result, into);
-    call(Kind::RmsNorm, [out, x, eps = static_cast<float>(eps), weight, result, compute = fidelity().norm] {
-        const std::optional<const Tensor> none;
-        const std::optional<const Tensor> gamma = weight != nullptr ? std::optional<const Tensor>(weight->tensor) : none;
-        // `ttnn::rms_norm` is this call with the output in the input's dtype.
-        settle(out, ::ttnn::prim::layer_norm(x->tensor, eps, gamma, none, none, tt_metal::MemoryConfig(),
-                                             ::ttnn::prim::LayerNormDefaultProgramConfig{}, compute, result,
-                                             ::ttnn::prim::LayerNormType::RMSNORM));
+Cell Emitter::rms_norm(const Cell& x, double eps, const Cell& weight, const Cell& into) {
+    const Cell out = fresh(x->dims, x->dtype, into);
+    call(Kind::RmsNorm, [out, x, eps = static_cast<float>(eps), weight, compute = fidelity().norm] {
+        settle(out, ::ttnn::rms_norm(x->tensor, eps, weight->tensor, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                                     compute));
     });
     return out;
 }
@@ -277,13 +298,14 @@ Cell Emitter::concat(const std::vector<Cell>& parts, int dim, const Cell& into) 
     for (const Cell& part : parts) {
         dims[axis] += part->dims[axis];
     }
-    const Cell out = output(dims, parts.front()->dtype, into);
+    // The library has the argument, and refuses it.
+    const Cell out = fresh(dims, parts.front()->dtype, into);
     call(Kind::Concat, [out, parts, dim] {
         std::vector<Tensor> tensors;
         for (const Cell& part : parts) {
             tensors.push_back(part->tensor);
         }
-        settle(out, ::ttnn::concat(tensors, dim, std::nullopt, given(out)));
+        settle(out, ::ttnn::concat(tensors, dim));
     });
     return out;
 }

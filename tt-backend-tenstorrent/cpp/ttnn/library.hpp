@@ -27,7 +27,7 @@
 #include <ttnn/operations/experimental/transformer/rotary_embedding_hf/rotary_embedding_hf.hpp>
 #include <ttnn/operations/kv_cache/kv_cache.hpp>
 #include <ttnn/operations/matmul/matmul.hpp>
-#include <ttnn/operations/normalization/layernorm/device/layernorm_device_operation.hpp>
+#include <ttnn/operations/normalization/rmsnorm/rmsnorm.hpp>
 #include <ttnn/operations/reduction/accumulation/cumsum/cumsum.hpp>
 #include <ttnn/operations/reduction/argmax/argmax.hpp>
 #include <ttnn/operations/transformer/sdpa/sdpa.hpp>

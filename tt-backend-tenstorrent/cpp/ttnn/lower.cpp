@@ -339,7 +339,7 @@ void Lowering::rms_norm(std::size_t index) {
     const Dims dims{1, 1, x->dims[2], heads * width};
     const Cell into = destination(index, 2, dims, Dtype::BFLOAT16);
     if (heads == 1 && contiguous(norm.dims.data() + 2)) {
-        define(index, 2, emit_.rms_norm(x, norm.scalar, gamma(index, 1, 0), std::nullopt, into));
+        define(index, 2, emit_.rms_norm(x, norm.scalar, gamma(index, 1, 0), into));
         return;
     }
     const Cell rows = heads_of(x, heads, width, norm.dims.data() + 2);
@@ -701,7 +701,8 @@ void Lowering::lower_block(const DeltaNet& block) {
     const Cell mixed = convolve({m, slot(block.conv, 2), slot(block.conv, 1), command(block.conv).dims[0], channels,
                                  step(block.conv, 3), true},
                                 nullptr);
-    const auto [q, k, v] = emit_.create_heads(mixed, heads, heads);
+    // The rule is f32 from here on: one cast for queries, keys and values.
+    const auto [q, k, v] = emit_.create_heads(emit_.typecast(mixed, Dtype::FLOAT32), heads, heads);
     Delta delta;
     delta.q = q;
     delta.k = k;

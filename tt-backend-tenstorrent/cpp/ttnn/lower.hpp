@@ -50,7 +50,7 @@ private:
         bool fused;
     };
     struct Delta {
-        Cell q, k, v;    // bf16 [1, heads, rows, width]
+        Cell q, k, v;    // [1, heads, rows, width], bf16 or already f32
         Cell beta;       // bf16 [1, 1, rows, heads]
         Cell decay;      // f32 [1, 1, 1, heads], exponentiated; decode only
         Cell log_decay;  // f32 [1, 1, rows, heads], where `decay` is not given
@@ -113,6 +113,7 @@ private:
     Cell convolve(const Convolution& conv, const Cell& into);
     Cell convolve_row(const Convolution& conv, const std::shared_ptr<Ring>& ring, const Cell& into);
     Cell convolve_rows(const Convolution& conv, const std::shared_ptr<Ring>& ring, const Cell& into);
+    Cell in_f32(const Cell& x) { return x->dtype == Dtype::FLOAT32 ? x : emit_.typecast(x, Dtype::FLOAT32); }
     Cell delta_rule(const Delta& delta);
     Cell delta_row(const Delta& delta);
     Cell delta_rows(const Delta& delta);

@@ -65,6 +65,9 @@ inline const char* name(Kind kind) {
     return kNames[static_cast<std::size_t>(kind)];
 }
 
+// Whether there is a tensor; a default-constructed one may not be asked itself.
+inline bool allocated(const Tensor& tensor) { return tensor.tensor_attributes != nullptr && tensor.is_allocated(); }
+
 // A tensor of a plan. `held` ones exist before the plan runs and are written in place; the others
 // are whatever the call that defines them returned last.
 struct Node {

@@ -60,12 +60,10 @@ TT_SIGNATURE(::ttnn::linear, Tensor (*)(const Tensor&, const Tensor&, const Mayb
                                         const Maybe<const Activation>&, Maybe<const DeviceComputeKernelConfig>,
                                         Maybe<const CoreGrid>, const Maybe<const Tile>&, Maybe<Tensor>,
                                         const Maybe<const GlobalCircularBuffer>&, const Maybe<SubDeviceId>&));
-TT_SIGNATURE(::ttnn::prim::layer_norm,
+TT_SIGNATURE(::ttnn::rms_norm,
              Tensor (*)(const Tensor&, float, const Maybe<const Tensor>&, const Maybe<const Tensor>&, const Maybe<const Tensor>&,
-                        const MemoryConfig&, const ::ttnn::prim::LayerNormProgramConfig&, const DeviceComputeKernelConfig&,
-                        const Maybe<Dtype>&, ::ttnn::prim::LayerNormType, ::ttnn::prim::DistributedLayerNormStage,
-                        const Maybe<const Tensor>&, const Maybe<const Tensor>&,
-                        const Maybe<::ttnn::operations::unary::UnaryWithParam>&));
+                        const Maybe<MemoryConfig>&, const Maybe<const ::ttnn::prim::LayerNormProgramConfig>&,
+                        Maybe<const DeviceComputeKernelConfig>));
 TT_SIGNATURE(::ttnn::embedding, Tensor (*)(const Tensor&, const Tensor&, const Maybe<int>&, const Maybe<Layout>&,
                                            ::ttnn::prim::EmbeddingsType, Maybe<const Dtype>, const Maybe<MemoryConfig>&,
                                            const Maybe<Tensor>&));
@@ -84,9 +82,8 @@ TT_SIGNATURE(::ttnn::typecast, Tensor (*)(const Tensor&, const Dtype&, const May
                                           const Maybe<CoreRangeSet>&));
 TT_SIGNATURE(::ttnn::to_layout, Tensor (*)(const Tensor&, Layout, const Maybe<Dtype>&, const Maybe<MemoryConfig>&,
                                            const Maybe<CoreRangeSet>&, float));
-TT_SIGNATURE(::ttnn::full<float>, Tensor (*)(const Shape&, float, const Maybe<Dtype>&, const Maybe<Layout>&,
-                                             Maybe<std::reference_wrapper<MeshDevice>>, const Maybe<MemoryConfig>&,
-                                             const Maybe<Tensor>&));
+TT_SIGNATURE(::ttnn::zeros, Tensor (*)(const Shape&, const Maybe<Dtype>&, const Maybe<Layout>&,
+                                       Maybe<std::reference_wrapper<MeshDevice>>, const Maybe<MemoryConfig>&));
 TT_SIGNATURE(::ttnn::cumsum, Tensor (*)(const Tensor&, const std::int32_t&, Maybe<Dtype>, const bool&, Maybe<Tensor>,
                                         const Maybe<MemoryConfig>&));
 TT_SIGNATURE(::ttnn::update_cache, Tensor (*)(const Tensor&, const Tensor&, std::uint32_t, std::uint32_t,

@@ -82,7 +82,7 @@ void Tensors::clear() {
 
 void Tensors::round_trip(const Command& command) {
     for (const std::uint32_t index : command.operands) {
-        const bool whole = exists(index) && slots_[index].cell != nullptr && slots_[index].cell->tensor.is_allocated();
+        const bool whole = exists(index) && slots_[index].cell != nullptr && allocated(slots_[index].cell->tensor);
         const bool made = whole && !slots_[index].cell->held && slots_[index].spec.dtype == DataType::Bf16;
         if (!made) {
             continue;
@@ -183,6 +183,8 @@ void Tensors::write_step(Slot& slot, rust::Slice<const std::uint8_t> bytes) {
         step.positions = kept(Dtype::UINT32, step.rows);
         if (step.rows == 1) {
             step.current = kept(Dtype::INT32, 1);
+            // Compiled here, so that no later step compiles them; what they leave is written over below.
+            advance(step);
         }
     }
     StepState& step = *slot.step;
@@ -198,8 +200,7 @@ void Tensors::write_step(Slot& slot, rust::Slice<const std::uint8_t> bytes) {
     send(step.ids);
     bytes_written -= bytes.size() - std::size_t{step.rows} * 4;
     if (advances) {
-        static_cast<void>(::ttnn::operations::experimental::plus_one(step.positions->tensor));
-        static_cast<void>(::ttnn::operations::experimental::plus_one(step.current->tensor));
+        advance(step);
         return;
     }
     for (std::uint32_t i = 0; i < padded.size(); ++i) {
@@ -215,9 +216,18 @@ void Tensors::write_step(Slot& slot, rust::Slice<const std::uint8_t> bytes) {
     }
 }
 
+void Tensors::advance(const StepState& step) {
+    for (const Cell& cell : {step.positions, step.current}) {
+        static_cast<void>(::ttnn::operations::experimental::plus_one(cell->tensor));
+        machine_.extra(Kind::PlusOne);
+    }
+}
+
+// A slot's tensor in the form that a checkpoint has. Where that was given up for another form, it is made
+// again from it.
 Cell Tensors::read(std::uint32_t index) {
     Slot& from = slot(index);
-    if (from.cell == nullptr || (from.zeros && !from.cell->tensor.is_allocated())) {
+    if (from.cell == nullptr || (from.zeros && !allocated(from.cell->tensor))) {
         if (!from.zeros && from.spec.page == Page::Tile && from.cell == nullptr) {
             Fault fault(FaultKind::Unbacked, "a tensor that no list has written is used");
             fault.report.slot = index;
@@ -227,11 +237,13 @@ Cell Tensors::read(std::uint32_t index) {
         from.cell = held(dims, dtype_of(from.spec), machine_.zeros(dims, dtype_of(from.spec)));
         from.zeros = false;
     }
-    if (!from.cell->tensor.is_allocated()) {
-        // Its checkpoint form was given up for a transposed one.
-        const auto form = forms_.find("transposed " + std::to_string(index));
-        if (form != forms_.end()) {
-            from.cell->tensor = ::ttnn::transpose(form->second.cell->tensor, 2, 3);
+    if (!allocated(from.cell->tensor)) {
+        const auto transposed = forms_.find("transposed " + std::to_string(index));
+        const auto table = forms_.find("table " + std::to_string(index));
+        if (transposed != forms_.end()) {
+            from.cell->tensor = ::ttnn::transpose(transposed->second.cell->tensor, 2, 3);
+        } else if (table != forms_.end()) {
+            from.cell->tensor = ::ttnn::reshape(::ttnn::to_layout(table->second.cell->tensor, Layout::TILE), shape(from.cell->dims));
         }
     }
     return from.cell;
@@ -243,7 +255,7 @@ Cell Tensors::write(std::uint32_t index, const Dims& dims, Dtype dtype, bool pre
     if (to.cell == nullptr) {
         to.cell = std::make_shared<Node>(Node{dims, dtype, Tensor(), false});
     }
-    if (preallocate && !to.cell->tensor.is_allocated()) {
+    if (preallocate && !allocated(to.cell->tensor)) {
         const bool ids = dtype == Dtype::UINT32;
         to.cell->tensor = ids ? tt_metal::create_device_tensor(
                                     {::ttnn::Shape({1, 1, 1}),
@@ -263,10 +275,7 @@ Cell Tensors::transposed(std::uint32_t index) {
     const Cell weight = read(index);
     Cell form = held({1, 1, weight->dims[3], weight->dims[2]}, weight->dtype, ::ttnn::transpose(weight->tensor, 2, 3));
     forms_[key] = {{index}, form};
-    // Tied tables are used in both forms.
-    if (!forms_.contains("table " + std::to_string(index))) {
-        weight->tensor = Tensor();
-    }
+    weight->tensor = Tensor();
     return form;
 }
 
@@ -280,6 +289,7 @@ Cell Tensors::table(std::uint32_t index) {
                                   ::ttnn::Shape({weight->dims[2], weight->dims[3]}));
     Cell form = held(weight->dims, weight->dtype, std::move(rows));
     forms_[key] = {{index}, form};
+    weight->tensor = Tensor();
     return form;
 }
 

@@ -169,7 +169,7 @@ pub fn trim(session: &Session) -> Result<(), Error> {
     session.free_kept_places();
     #[cfg(feature = "ttnn")]
     session
-        .with_driver(|driver| bridge::ffi::ttnn_trim(driver))
+        .with_driver(bridge::ffi::ttnn_trim)
         .map_err(|exception| Error::Invalid { reason: exception.what().to_owned() })?;
     Ok(())
 }

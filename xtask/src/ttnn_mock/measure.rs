@@ -177,7 +177,6 @@ impl Runs<'_> {
         b.submit().map_err(|error| failed(self.dir, &error))?;
         ttnn::trim(&session).map_err(|error| failed(self.dir, &error))?;
         let after = figures(&session)?;
-        eprintln!("DEBUG live {} used {}", session.live_tensors(), session.used_bytes());
         let (first_step, first_stats) = first.unwrap_or_default();
         Ok(Seen {
             load,

@@ -107,6 +107,7 @@ pub fn command(arguments: &Arguments) -> Result<bool, MockError> {
         .env("TT_METAL_HOME", &folder)
         .env("TT_METAL_RUNTIME_ROOT", &folder)
         .env("TT_METAL_CACHE", folder.join("cache"))
+        .env("TT_METAL_LOGS_PATH", folder.join("logs"))
         .env("TT_METAL_LOGGER_LEVEL", "FATAL")
         .status()
         .map_err(|error| MockError::file(&program, error))?;

@@ -132,11 +132,14 @@ public:
     CoreCoord compute_with_storage_grid_size() const;
     MeshCommandQueue& mesh_command_queue(std::optional<std::uint8_t> cq_id = std::nullopt) const;
     std::size_t num_program_cache_entries();
+    void clear_program_cache();
 };
 
 void Synchronize(MeshDevice* device, std::optional<std::uint8_t> cq_id, ttsl::Span<const SubDeviceId> sub_device_ids = {});
 
 }  // namespace distributed
+
+struct TensorAttributes;
 
 class Tensor {
 public:
@@ -149,10 +152,10 @@ public:
                               std::optional<QueueId> cq_id = std::nullopt, T pad_value = 0);
     template <typename T>
     std::vector<T> to_vector(std::optional<QueueId> cq_id = std::nullopt) const;
-    bool is_allocated() const { return data != nullptr; }
+    bool is_allocated() const { return true; }
 
-    struct Data;
-    std::shared_ptr<Data> data;
+    // Null in a tensor that was default-constructed, of which nothing may be asked.
+    std::shared_ptr<TensorAttributes> tensor_attributes;
 };
 
 Tensor create_device_tensor(const TensorSpec& tensor_spec, distributed::MeshDevice* mesh_device,
@@ -326,23 +329,16 @@ Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
 namespace prim {
 
 enum class EmbeddingsType { GENERIC, PADDED, BINARY };
-enum class LayerNormType { LAYERNORM, RMSNORM };
-enum class DistributedLayerNormStage { NOT_DISTRIBUTED, PRE_ALL_GATHER, POST_ALL_GATHER };
-struct LayerNormDefaultProgramConfig {};
-struct LayerNormShardedMultiCoreProgramConfig {};
-using LayerNormProgramConfig = std::variant<LayerNormDefaultProgramConfig, LayerNormShardedMultiCoreProgramConfig>;
-
-Tensor layer_norm(const Tensor& input_tensor, float epsilon, const std::optional<const Tensor>& weight,
-                  const std::optional<const Tensor>& bias, const std::optional<const Tensor>& residual_input_tensor,
-                  const MemoryConfig& output_mem_config, const LayerNormProgramConfig& program_config,
-                  const DeviceComputeKernelConfig& compute_kernel_config,
-                  const std::optional<DataType>& dtype = std::nullopt, LayerNormType norm_type = LayerNormType::LAYERNORM,
-                  DistributedLayerNormStage distributed_norm_stage = DistributedLayerNormStage::NOT_DISTRIBUTED,
-                  const std::optional<const Tensor>& stats = std::nullopt,
-                  const std::optional<const Tensor>& recip_tensor = std::nullopt,
-                  const std::optional<operations::unary::UnaryWithParam>& fused_activation = std::nullopt);
+struct LayerNormProgramConfig {};
 
 }  // namespace prim
+
+Tensor rms_norm(const Tensor& input_tensor, float epsilon = 1e-12, const std::optional<const Tensor>& weight = std::nullopt,
+                const std::optional<const Tensor>& bias = std::nullopt,
+                const std::optional<const Tensor>& residual_input_tensor = std::nullopt,
+                const std::optional<MemoryConfig>& memory_config = std::nullopt,
+                const std::optional<const prim::LayerNormProgramConfig>& program_config = std::nullopt,
+                std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt);
 
 Tensor embedding(const Tensor& input_tensor, const Tensor& weight_arg, const std::optional<int>& pad_token = std::nullopt,
                  const std::optional<Layout>& layout = std::nullopt,
@@ -388,13 +384,10 @@ Tensor to_layout(const Tensor& tensor_arg, Layout layout, const std::optional<Da
                  const std::optional<MemoryConfig>& memory_config = std::nullopt,
                  const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt, float pad_value = 0.0f);
 
-template <typename FillValueType>
-    requires std::is_same_v<FillValueType, int> or std::is_same_v<FillValueType, float>
-Tensor full(const Shape& shape, FillValueType fill_value, const std::optional<DataType>& dtype = std::nullopt,
-            const std::optional<Layout>& layout = std::nullopt,
-            std::optional<std::reference_wrapper<MeshDevice>> device = std::nullopt,
-            const std::optional<MemoryConfig>& memory_config = std::nullopt,
-            const std::optional<Tensor>& optional_output_tensor = std::nullopt);
+Tensor zeros(const Shape& shape, const std::optional<DataType>& dtype = std::nullopt,
+             const std::optional<Layout>& layout = std::nullopt,
+             std::optional<std::reference_wrapper<MeshDevice>> device = std::nullopt,
+             const std::optional<MemoryConfig>& memory_config = std::nullopt);
 
 Tensor cumsum(const Tensor& input, const std::int32_t& dim, std::optional<DataType> dtype = std::nullopt,
               const bool& reverse_order = false, std::optional<Tensor> optional_out = std::nullopt,

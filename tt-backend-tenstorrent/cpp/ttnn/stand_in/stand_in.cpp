@@ -10,7 +10,7 @@
 
 namespace tt::tt_metal {
 
-struct Tensor::Data {
+struct TensorAttributes {
     TensorSpec spec;
     // Of every dtype but the integers.
     std::vector<float> values;
@@ -55,8 +55,8 @@ Dims dims_of(const Shape& shape) {
 }
 
 Dims dims_of(const Tensor& tensor) {
-    expect(tensor.data != nullptr, "a tensor that is not allocated is used");
-    return dims_of(tensor.data->spec.shape);
+    expect(tensor.tensor_attributes != nullptr, "a tensor that is not allocated is used");
+    return dims_of(tensor.tensor_attributes->spec.shape);
 }
 
 std::size_t volume(const Dims& dims) { return dims[0] * dims[1] * dims[2] * dims[3]; }
@@ -71,8 +71,8 @@ bool integer(DataType dtype) { return dtype == DataType::UINT32 || dtype == Data
 Tensor make(const TensorSpec& spec) {
     const std::size_t count = volume(dims_of(spec.shape));
     const std::size_t bytes = count * (spec.layout.dtype == DataType::BFLOAT16 ? 2 : 4);
-    auto data = std::shared_ptr<Tensor::Data>(new Tensor::Data{spec, {}, {}},
-                                              [account = std::make_shared<Account>(bytes)](Tensor::Data* data) mutable {
+    auto data = std::shared_ptr<tt::tt_metal::TensorAttributes>(new tt::tt_metal::TensorAttributes{spec, {}, {}},
+                                              [account = std::make_shared<Account>(bytes)](tt::tt_metal::TensorAttributes* data) mutable {
                                                   account.reset();
                                                   delete data;
                                               });
@@ -82,14 +82,14 @@ Tensor make(const TensorSpec& spec) {
         data->values.resize(count);
     }
     Tensor tensor;
-    tensor.data = std::move(data);
+    tensor.tensor_attributes = std::move(data);
     return tensor;
 }
 
-DataType dtype_of(const Tensor& tensor) { return tensor.data->spec.layout.dtype; }
+DataType dtype_of(const Tensor& tensor) { return tensor.tensor_attributes->spec.layout.dtype; }
 const std::vector<float>& values(const Tensor& tensor) {
-    expect(tensor.data != nullptr, "a tensor that is not allocated is used");
-    return tensor.data->values;
+    expect(tensor.tensor_attributes != nullptr, "a tensor that is not allocated is used");
+    return tensor.tensor_attributes->values;
 }
 
 // A result: into the tensor that was given for it, which must be of its size, or a new one.
@@ -104,7 +104,7 @@ Tensor result(const std::optional<Tensor>& given, const Dims& dims, DataType dty
             value = bfloat16(value);
         }
     }
-    out.data->values = std::move(made);
+    out.tensor_attributes->values = std::move(made);
     return out;
 }
 
@@ -227,7 +227,7 @@ template <typename T>
 Tensor Tensor::from_span(ttsl::Span<const T> buffer, const TensorSpec& spec, distributed::MeshDevice*, std::optional<QueueId>, T) {
     Tensor tensor = make(spec);
     expect(buffer.size() == volume(dims_of(spec.shape)), "a buffer of another size than its tensor");
-    std::copy(buffer.begin(), buffer.end(), tensor.data->values.begin());
+    std::copy(buffer.begin(), buffer.end(), tensor.tensor_attributes->values.begin());
     return tensor;
 }
 
@@ -256,18 +256,18 @@ template std::vector<bfloat16> Tensor::to_vector<bfloat16>(std::optional<QueueId
 Tensor create_device_tensor(const TensorSpec& spec, distributed::MeshDevice*, std::optional<TensorTopology>) {
     Tensor tensor = make(spec);
     // What a card's memory holds before it is written is nobody's: a lowering that reads it is found.
-    std::fill(tensor.data->values.begin(), tensor.data->values.end(), std::numeric_limits<float>::quiet_NaN());
+    std::fill(tensor.tensor_attributes->values.begin(), tensor.tensor_attributes->values.end(), std::numeric_limits<float>::quiet_NaN());
     return tensor;
 }
 
 void copy_to_device(distributed::MeshCommandQueue&, const std::byte* src, Tensor& tensor, const std::optional<BufferRegion>&) {
     expect(integer(dtype_of(tensor)), "bytes for a tensor of numbers");
-    std::memcpy(tensor.data->words.data(), src, tensor.data->words.size() * 4);
+    std::memcpy(tensor.tensor_attributes->words.data(), src, tensor.tensor_attributes->words.size() * 4);
 }
 
 void copy_to_host(distributed::MeshCommandQueue&, const Tensor& tensor, std::byte* dst, const std::optional<BufferRegion>&, bool) {
     expect(integer(dtype_of(tensor)), "bytes of a tensor of numbers");
-    std::memcpy(dst, tensor.data->words.data(), tensor.data->words.size() * 4);
+    std::memcpy(dst, tensor.tensor_attributes->words.data(), tensor.tensor_attributes->words.size() * 4);
 }
 
 namespace distributed {
@@ -280,6 +280,8 @@ MeshCommandQueue& MeshDevice::mesh_command_queue(std::optional<std::uint8_t>) co
 }
 
 std::size_t MeshDevice::num_program_cache_entries() { return 0; }
+
+void MeshDevice::clear_program_cache() {}
 
 void Synchronize(MeshDevice*, std::optional<std::uint8_t>, ttsl::Span<const SubDeviceId>) {}
 
@@ -382,14 +384,9 @@ Tensor linear(const Tensor& a, const Tensor& b, const std::optional<const Tensor
     return product(a, b, bias, ta, tb, dtype, activation, out);
 }
 
-namespace prim {
-
-Tensor layer_norm(const Tensor& x, float eps, const std::optional<const Tensor>& weight, const std::optional<const Tensor>&,
-                  const std::optional<const Tensor>&, const MemoryConfig&, const LayerNormProgramConfig&,
-                  const DeviceComputeKernelConfig&, const std::optional<DataType>& dtype, LayerNormType type,
-                  DistributedLayerNormStage, const std::optional<const Tensor>&, const std::optional<const Tensor>&,
-                  const std::optional<operations::unary::UnaryWithParam>&) {
-    expect(type == LayerNormType::RMSNORM, "the stand-in has no layer norm");
+Tensor rms_norm(const Tensor& x, float eps, const std::optional<const Tensor>& weight, const std::optional<const Tensor>&,
+                const std::optional<const Tensor>&, const std::optional<MemoryConfig>&,
+                const std::optional<const prim::LayerNormProgramConfig>&, std::optional<const DeviceComputeKernelConfig>) {
     const Dims dims = dims_of(x);
     std::vector<float> made = values(x);
     for (std::size_t row = 0; row < volume(dims) / dims[3]; ++row) {
@@ -400,29 +397,27 @@ Tensor layer_norm(const Tensor& x, float eps, const std::optional<const Tensor>&
             line[i] *= scale * (weight.has_value() ? values(*weight)[i] : 1.0f);
         }
     }
-    return result(std::nullopt, dims, dtype.value_or(dtype_of(x)), std::move(made));
+    return result(std::nullopt, dims, dtype_of(x), std::move(made));
 }
-
-}  // namespace prim
 
 Tensor embedding(const Tensor& ids, const Tensor& table, const std::optional<int>&, const std::optional<Layout>&,
                  prim::EmbeddingsType, std::optional<const DataType>, const std::optional<MemoryConfig>&,
                  const std::optional<Tensor>&) {
     const std::size_t width = dims_of(table)[3];
     std::vector<float> made;
-    for (const std::uint32_t id : ids.data->words) {
+    for (const std::uint32_t id : ids.tensor_attributes->words) {
         expect(id < dims_of(table)[2], "an id without a row");
         const float* row = values(table).data() + id * width;
         made.insert(made.end(), row, row + width);
     }
-    return result(std::nullopt, {1, 1, ids.data->words.size(), width}, dtype_of(table), std::move(made));
+    return result(std::nullopt, {1, 1, ids.tensor_attributes->words.size(), width}, dtype_of(table), std::move(made));
 }
 
 Tensor argmax(const Tensor& x, const std::optional<int>&, bool, const std::optional<CoreRangeSet>&, bool,
               const std::optional<MemoryConfig>&, std::optional<Tensor> out) {
     Tensor to = out.has_value() ? *out : make({Shape({1, 1, 1}), TensorLayout(DataType::UINT32, PageConfig(Layout::ROW_MAJOR), MemoryConfig())});
     const auto& all = values(x);
-    to.data->words = {static_cast<std::uint32_t>(std::max_element(all.begin(), all.end()) - all.begin())};
+    to.tensor_attributes->words = {static_cast<std::uint32_t>(std::max_element(all.begin(), all.end()) - all.begin())};
     return to;
 }
 
@@ -469,9 +464,9 @@ Tensor concat(const std::vector<Tensor>& parts, int dim, const std::optional<Mem
 Tensor reshape(const Tensor& x, const Shape& shape, const std::optional<MemoryConfig>&, const std::optional<PadValue>&,
                TileReshapeMapMode, const std::optional<CoreRangeSet>&, bool) {
     expect(volume(dims_of(x)) == volume(dims_of(shape)), "a reshape to another size");
-    Tensor out = make({shape, x.data->spec.layout});
-    out.data->values = values(x);
-    out.data->words = x.data->words;
+    Tensor out = make({shape, x.tensor_attributes->spec.layout});
+    out.tensor_attributes->values = values(x);
+    out.tensor_attributes->words = x.tensor_attributes->words;
     return out;
 }
 
@@ -508,12 +503,10 @@ Tensor to_layout(const Tensor& x, Layout, const std::optional<DataType>&, const 
     return result(std::nullopt, dims_of(x), dtype_of(x), std::vector<float>(values(x)));
 }
 
-template <>
-Tensor full<float>(const Shape& shape, float value, const std::optional<DataType>& dtype, const std::optional<Layout>&,
-                   std::optional<std::reference_wrapper<MeshDevice>>, const std::optional<MemoryConfig>&,
-                   const std::optional<Tensor>&) {
+Tensor zeros(const Shape& shape, const std::optional<DataType>& dtype, const std::optional<Layout>&,
+             std::optional<std::reference_wrapper<MeshDevice>>, const std::optional<MemoryConfig>&) {
     const Dims dims = dims_of(shape);
-    return result(std::nullopt, dims, dtype.value_or(DataType::BFLOAT16), std::vector<float>(volume(dims), value));
+    return result(std::nullopt, dims, dtype.value_or(DataType::BFLOAT16), std::vector<float>(volume(dims)));
 }
 
 Tensor cumsum(const Tensor& x, const std::int32_t& dim, std::optional<DataType>, const bool&, std::optional<Tensor> out,
@@ -537,8 +530,8 @@ void place(const Tensor& cache, const Tensor& input, std::uint32_t at, std::size
     const Dims from = dims_of(input);
     expect(to[1] == from[1] && to[3] == from[3] && at + rows <= to[2], "rows that are not of the cache");
     for (std::size_t head = 0; head < from[1]; ++head) {
-        std::copy_n(input.data->values.begin() + static_cast<std::ptrdiff_t>(head * from[2] * from[3]), rows * from[3],
-                    cache.data->values.begin() + static_cast<std::ptrdiff_t>((head * to[2] + at) * to[3]));
+        std::copy_n(input.tensor_attributes->values.begin() + static_cast<std::ptrdiff_t>(head * from[2] * from[3]), rows * from[3],
+                    cache.tensor_attributes->values.begin() + static_cast<std::ptrdiff_t>((head * to[2] + at) * to[3]));
     }
 }
 
@@ -558,7 +551,7 @@ Tensor fill_cache(const Tensor& cache, const Tensor& input, std::uint32_t, std::
 namespace operations::experimental {
 
 Tensor plus_one(const Tensor& x, const std::optional<CoreRangeSet>&, bool) {
-    for (std::uint32_t& word : x.data->words) {
+    for (std::uint32_t& word : x.tensor_attributes->words) {
         ++word;
     }
     return x;
@@ -647,7 +640,7 @@ Tensor scaled_dot_product_attention_decode(const Tensor& q, const Tensor& k, con
     std::vector<float> made(volume(dims));
     for (std::size_t head = 0; head < dims[2]; ++head) {
         const std::size_t at = head / (dims[2] / cache[1]) * cache[2] * cache[3];
-        attend(values(q).data() + head * dims[3], values(k).data() + at, values(v).data() + at, position->data->words[0] + 1, dims[3],
+        attend(values(q).data() + head * dims[3], values(k).data() + at, values(v).data() + at, position->tensor_attributes->words[0] + 1, dims[3],
                *scale, nullptr, made.data() + head * dims[3]);
     }
     return result(std::nullopt, dims, dtype_of(q), std::move(made));
