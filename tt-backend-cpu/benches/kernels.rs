@@ -79,7 +79,7 @@ fn ratios() {
         let bytes = (2 * weights.len() * outputs * inputs) as f64;
         let (mut reading, mut speed) = (0.0f64, 0.0f64);
         for _ in 0..5 {
-            reading = reading.max(read_rate(&pool, bytemuck::cast_slice(&w), 1));
+            reading = reading.max(read_rate(&pool, &[bytemuck::cast_slice(&w)], 1));
             let time = fastest(1, || {
                 weights.clone().for_each(|w| kernels.linear_f32(&pool, dims, black_box(&x), w, &mut out));
             });

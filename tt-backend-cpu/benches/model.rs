@@ -282,7 +282,7 @@ fn main() {
         better(&mut best[0], &mut || drop(model.pass::<Rows512>(&b, 0)));
         multiply = multiply.max(multiply_add_rate(&pool, 2));
         for (i, context) in CONTEXTS.into_iter().enumerate() {
-            read = read.max(read_rate(&pool, bytemuck::cast_slice(&buffer), 1));
+            read = read.max(read_rate(&pool, &[bytemuck::cast_slice(&buffer)], 1));
             (0..3).for_each(|_| better(&mut best[1 + i], &mut || drop(model.pass::<One>(&b, context))));
         }
     }

@@ -2,7 +2,8 @@
 
 use tt_dsl::{Dtype, HostBytes};
 
-use crate::recycle::Recycled;
+use crate::memory::Memory;
+use crate::recycle::{LARGE, Recycled};
 
 /// Elements of one dtype in host memory: memory of its own, or bytes shared with whoever mapped a
 /// file.
@@ -13,6 +14,8 @@ pub struct Buffer<E: Dtype>(Storage<E>);
 
 enum Storage<E: Dtype> {
     Owned(Vec<E::Repr>),
+    /// The first so many elements of memory that was zero at first.
+    Zeroed(Memory, usize),
     /// The first so many elements of memory that is used again.
     Recycled(Recycled, usize),
     /// Aligned, and a whole number of elements.
@@ -24,7 +27,7 @@ impl<E: Dtype> Clone for Buffer<E> {
     fn clone(&self) -> Self {
         Self(match &self.0 {
             Storage::Owned(values) => Storage::Owned(values.clone()),
-            Storage::Recycled(..) => Storage::Owned(self.as_slice().to_vec()),
+            Storage::Zeroed(..) | Storage::Recycled(..) => Storage::Owned(self.as_slice().to_vec()),
             Storage::Shared(bytes) => Storage::Shared(bytes.clone()),
         })
     }
@@ -41,10 +44,15 @@ impl<E: Dtype> Buffer<E> {
     }
 
     /// `len` zeros. Memory that is never written is never brought in by the system: a cache may be
-    /// as long as a context without being as large.
+    /// as long as a context without being as large. What is large comes in huge pages: a state is read
+    /// once a step, after all the weights, and by then its pages are no longer known to the CPU.
     #[must_use]
     pub fn zeros(len: usize) -> Self {
-        Self(Storage::Owned(bytemuck::zeroed_vec(len)))
+        let bytes = len * E::BYTES;
+        if bytes < LARGE {
+            return Self(Storage::Owned(bytemuck::zeroed_vec(len)));
+        }
+        Self(Storage::Zeroed(Memory::new(bytes, LARGE), len))
     }
 
     /// `len` elements to be written, which hold whatever was left there.
@@ -61,6 +69,7 @@ impl<E: Dtype> Buffer<E> {
     pub fn as_slice(&self) -> &[E::Repr] {
         match &self.0 {
             Storage::Owned(values) => values,
+            Storage::Zeroed(memory, len) => memory.values(*len),
             Storage::Recycled(memory, len) => memory.memory().values(*len),
             Storage::Shared(bytes) => bytemuck::cast_slice(bytes.as_slice()),
         }
@@ -73,6 +82,7 @@ impl<E: Dtype> Buffer<E> {
         }
         match &mut self.0 {
             Storage::Owned(values) => values,
+            Storage::Zeroed(memory, len) => memory.values_mut(*len),
             Storage::Recycled(memory, len) => memory.memory_mut().values_mut(*len),
             Storage::Shared(_) => unreachable!("copied just before"),
         }
@@ -82,7 +92,7 @@ impl<E: Dtype> Buffer<E> {
     #[must_use]
     pub fn shared(&self) -> Option<&HostBytes> {
         match &self.0 {
-            Storage::Owned(_) | Storage::Recycled(..) => None,
+            Storage::Owned(_) | Storage::Zeroed(..) | Storage::Recycled(..) => None,
             Storage::Shared(bytes) => Some(bytes),
         }
     }
@@ -144,7 +154,12 @@ mod tests {
             buffer.as_mut_slice().fill(bf16::ONE);
             assert_eq!(buffer.clone().as_slice(), vec![bf16::ONE; len]);
         }
-        assert!(Buffer::<Bf16>::zeros(50_000).as_slice().iter().all(|x| x.to_bits() == 0));
+        for len in [50_000, 1_500_000] {
+            let mut buffer = Buffer::<Bf16>::zeros(len);
+            assert!(buffer.as_slice().len() == len && buffer.as_slice().iter().all(|x| x.to_bits() == 0));
+            buffer.as_mut_slice()[len - 1] = bf16::ONE;
+            assert_eq!(buffer.clone().as_slice()[len - 1], bf16::ONE);
+        }
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! Waking a parked thread costs about as much as the small ones of them, so a worker that has
 //! run out of work first spins for a while and parks only if nothing comes.
 //!
-//! Tasks are handed out one by one, in any order, to whichever thread is free: a thread that
-//! the system has taken off its core holds nobody up. A task therefore must not care where or
-//! when it runs; kernels divide their work between independent outputs only, and so give the
-//! same bits for every number of threads.
+//! Each thread has a share of the tasks, next to each other, and takes them one by one from the
+//! front; a thread whose share is done takes from the end of another's. So a thread walks through
+//! memory in one direction, which is what memory is fast at, and one that the system has taken off
+//! its core holds nobody up. A task must not care where or when it runs; kernels divide their work
+//! between independent outputs only, and so give the same bits for every number of threads.
 
 use std::any::Any;
 use std::hint::spin_loop;
@@ -68,10 +69,32 @@ struct Shared {
     done: Condvar,
     /// `Slot::epoch`, to spin on without the lock.
     epoch: AtomicU64,
-    /// The next task to hand out.
-    next: AtomicUsize,
+    /// The tasks of each thread that nobody has taken yet.
+    shares: Box<[Share]>,
     /// Workers that have joined the job. Written under the lock, spun on without it.
     active: AtomicUsize,
+}
+
+/// Tasks `first .. end`, packed into one number so that both ends can be taken from. On a line of its
+/// own: its owner writes to it at every task.
+#[repr(align(64))]
+struct Share(AtomicU64);
+
+impl Share {
+    fn set(&self, first: u32, end: u32) {
+        self.0.store(u64::from(first) << 32 | u64::from(end), Ordering::Relaxed);
+    }
+
+    /// Takes a task: the owner the first, anybody else the last.
+    fn take(&self, owner: bool) -> Option<usize> {
+        let ends = |packed: u64| ((packed >> 32) as u32, packed as u32);
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |packed| {
+            let (first, end) = ends(packed);
+            (first < end).then(|| if owner { packed + (1 << 32) } else { packed - 1 })
+        });
+        let (first, end) = ends(taken.ok()?);
+        Some(if owner { first as usize } else { end as usize - 1 })
+    }
 }
 
 /// A fixed number of threads that share the tasks of one kernel at a time.
@@ -114,13 +137,16 @@ impl Pool {
             work: Condvar::new(),
             done: Condvar::new(),
             epoch: AtomicU64::new(0),
-            next: AtomicUsize::new(0),
+            shares: (0..threads.max(1)).map(|_| Share(AtomicU64::new(0))).collect(),
             active: AtomicUsize::new(0),
         });
         let workers = (1..threads)
             .map_while(|index| {
                 let shared = Arc::clone(&shared);
-                thread::Builder::new().name(format!("cpu-worker-{index}")).spawn(move || shared.serve()).ok()
+                thread::Builder::new()
+                    .name(format!("cpu-worker-{index}"))
+                    .spawn(move || shared.serve(index))
+                    .ok()
             })
             .collect();
         Self { shared, workers, turn: Mutex::new(()), task_cost: TASK_COST }
@@ -149,14 +175,15 @@ impl Pool {
     /// Calls `task(0)` to `task(count - 1)`, each once, in any order and on any thread, and
     /// returns when all have returned.
     ///
-    /// Runs inline if there is one task or one thread, or if the pool is busy: with another
-    /// thread's job, or because a task itself calls `run`.
+    /// Runs inline if there is one task or one thread, or more than 2^32 tasks, or if the pool is busy:
+    /// with another thread's job, or because a task itself calls `run`.
     ///
     /// # Panics
     ///
     /// With the first panic of a task. Tasks not yet begun are then left out.
     pub fn run(&self, count: usize, task: impl Fn(usize) + Sync) {
-        let turn = if count > 1 && !self.workers.is_empty() { self.turn.try_lock().ok() } else { None };
+        let shared = count > 1 && u32::try_from(count).is_ok() && !self.workers.is_empty();
+        let turn = if shared { self.turn.try_lock().ok() } else { None };
         if turn.is_none() {
             (0..count).for_each(task);
             return;
@@ -170,7 +197,7 @@ impl Pool {
         let task = unsafe { std::mem::transmute::<&Task<'_>, &'static Task<'static>>(borrowed) };
         let job = Job { task, count };
         self.shared.publish(job);
-        self.shared.work_through(job);
+        self.shared.work_through(job, 0);
         let panic = self.shared.finish();
         drop(turn);
         if let Some(payload) = panic {
@@ -235,7 +262,10 @@ impl Drop for Pool {
 impl Shared {
     fn publish(&self, job: Job) {
         let mut slot = lock(&self.slot);
-        self.next.store(0, Ordering::Relaxed);
+        let bound = |thread: usize| (thread * job.count / self.shares.len()) as u32;
+        for (thread, share) in self.shares.iter().enumerate() {
+            share.set(bound(thread), bound(thread + 1));
+        }
         slot.job = Some(job);
         slot.epoch += 1;
         self.epoch.store(slot.epoch, Ordering::Release);
@@ -246,16 +276,16 @@ impl Shared {
         }
     }
 
-    /// Takes tasks until there are none left.
-    fn work_through(&self, job: Job) {
-        loop {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= job.count {
-                return;
-            }
+    /// Takes tasks until there are none left: those of the thread's own share, then others'.
+    fn work_through(&self, job: Job, thread: usize) {
+        let count = self.shares.len();
+        let others = || (1..count).find_map(|away| self.shares[(thread + away) % count].take(false));
+        while let Some(index) = self.shares[thread].take(true).or_else(others) {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (job.task)(index))) {
                 lock(&self.slot).panic.get_or_insert(payload);
-                self.next.store(job.count, Ordering::Relaxed);
+                for share in &self.shares {
+                    share.set(0, 0);
+                }
                 return;
             }
         }
@@ -276,7 +306,7 @@ impl Shared {
     }
 
     /// The life of a worker.
-    fn serve(&self) {
+    fn serve(&self, thread: usize) {
         let mut seen = 0;
         loop {
             spin(IDLE, || self.epoch.load(Ordering::Acquire) != seen);
@@ -295,7 +325,7 @@ impl Shared {
             self.active.fetch_add(1, Ordering::AcqRel);
             drop(slot);
 
-            self.work_through(job);
+            self.work_through(job, thread);
 
             let slot = lock(&self.slot);
             let left = self.active.fetch_sub(1, Ordering::AcqRel) - 1;

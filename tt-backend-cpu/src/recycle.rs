@@ -15,7 +15,7 @@ const MOST: usize = 48 << 20;
 const LEAST: usize = 64 << 10;
 
 /// From so many bytes on memory is asked for in huge pages.
-const LARGE: usize = 1 << 20;
+pub(crate) const LARGE: usize = 1 << 20;
 
 static KEPT: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
 

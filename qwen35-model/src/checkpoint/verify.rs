@@ -114,10 +114,10 @@ impl<'a, C: Config> Verified<'a, C> {
         self.bytes
     }
 
-    /// The bytes of the largest tensor.
-    pub fn largest(&self) -> &[u8] {
+    /// The bytes of each text tensor: what a decode step reads.
+    pub fn each(&self) -> Vec<&[u8]> {
         let all = self.text.names().filter_map(|name| self.text.get(name));
-        all.map(|tensor| tensor.bytes.as_slice()).max_by_key(|bytes| bytes.len()).unwrap_or_default()
+        all.map(|tensor| tensor.bytes.as_slice()).collect()
     }
 
     /// How many tensors of the vision encoder and of multi-token prediction were passed over.

@@ -75,7 +75,7 @@ pub(super) fn measure<B: Backend, C: Config>(
             seconds.push(median(times.into_iter()));
         }
         sequence = sequence.continued_on(widest);
-        let read_limit = limits::read_rate(pool, verified.largest(), 2);
+        let read_limit = limits::read_rate(pool, &verified.each(), 2);
         points.push(Point { context, prefill, read_limit, seconds });
     }
     Ok(Growth { labels, points })

@@ -22,7 +22,7 @@ pub struct Plan {
 /// What a round measured.
 #[derive(Debug, Clone)]
 pub struct Round {
-    /// Bytes a second that the threads can read of the largest weight.
+    /// Bytes a second that the threads can read of the weights.
     pub read_limit: f64,
     /// Floating-point operations a second that they can do.
     pub flop_limit: f64,
@@ -64,8 +64,8 @@ pub(super) fn round<B: Backend, C: Config>(
     pool: &Pool,
     plan: &Plan,
 ) -> Result<Round, SequenceError<B::Error>> {
-    let table = verified.largest();
-    let read = || limits::read_rate(pool, table, 2);
+    let weights = verified.each();
+    let read = || limits::read_rate(pool, &weights, 2);
     let multiply = || limits::multiply_add_rate(pool, 2);
 
     let (read_before, multiply_before) = (read(), multiply());

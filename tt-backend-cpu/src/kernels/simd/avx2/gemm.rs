@@ -5,10 +5,11 @@
 //!
 //! - a *tile* of 6 rows and 16 outputs lives in registers, while a *depth* of K goes by;
 //! - a *band*, the 6 rows of `x` at that depth, and a *panel*, the 16 rows of `w`, lie
-//!   interleaved in f32 ([`pack`](super::pack)). A band stays in the first-level cache while it
-//!   meets the panels of a strip, which stay in the second;
-//! - a *strip* is the task of a thread: some panels, packed by the task, for all bands, which
-//!   were packed before by all threads;
+//!   interleaved in f32 ([`pack`](super::pack)). A panel is packed and stays in the first-level
+//!   cache while it meets all bands, which come from the second: they are the smaller stream;
+//! - a *strip* is the task of a thread: some panels, which meet the bands of one depth after the
+//!   other, so that those of a depth stay in the second-level cache. The bands were packed before
+//!   by all threads;
 //! - sums wait in f32 from one depth to the next, and are rounded once after the last.
 
 use half::bf16;
@@ -33,7 +34,9 @@ const DEPTH: usize = 512;
 /// Rows that are packed at a time. More are done piece by piece.
 const PIECE: usize = 512;
 /// Panels of a strip, at most.
-const STRIP: usize = 8;
+const STRIP: usize = 16;
+/// Strips of a thread, at least: more than one, so that threads finish together.
+const STRIPS_PER_THREAD: usize = 4;
 /// Values of a packed band: the last values are written eight at a time.
 const BAND: usize = DEPTH * ROWS + BLOCK;
 /// Values of a packed panel.
@@ -42,8 +45,6 @@ const PANEL: usize = DEPTH * COLUMNS;
 const UNROLL: usize = 4;
 /// Weights in a line of the cache.
 const LINE: usize = 32;
-/// The last of so many parts of the tiles of a depth has the weights of the next one fetched.
-const FETCHING: usize = 3;
 /// Sums of a tile.
 const TILE: usize = ROWS * COLUMNS;
 
@@ -129,18 +130,19 @@ impl Product<'_> {
     fn run<O: Output>(&self, pool: &Pool, out: &mut [O]) {
         let panels = self.outputs.div_ceil(COLUMNS);
         let cost = self.bands.rows * self.inputs * COLUMNS / SPEED;
-        let strip = pool.block(panels, cost).min(STRIP);
+        let threads = if pool.block(panels, cost) < panels { pool.threads() } else { 1 };
+        let strip = panels.div_ceil(threads * STRIPS_PER_THREAD).min(STRIP);
         let strips = panels.div_ceil(strip);
         let panels = |i: usize| (i * strip).min(panels)..((i + 1) * strip).min(panels);
         let out = Matrix { first: out.as_mut_ptr(), columns: self.outputs, len: out.len() };
         // A thread takes its next strip before it begins one, so as to know what to fetch.
         let next = AtomicUsize::new(0);
         let take = || next.fetch_add(1, Ordering::Relaxed).min(strips);
-        pool.run(pool.threads().min(strips), |_| {
+        pool.run(threads.min(strips), |_| {
             let mut now = take();
             while now < strips {
                 let then = take();
-                scratch::with(strip * PANEL, |w| {
+                scratch::with(PANEL, |w| {
                     scratch::with(self.bands.count * strip * TILE, |sums| {
                         // SAFETY: no two strips have a column of the output in common, and each is
                         // taken once; and an `Avx2` exists only where the CPU has AVX2 and FMA.
@@ -161,33 +163,36 @@ impl Product<'_> {
         &self,
         panels: Range<usize>,
         then: Range<usize>,
-        packed: &mut [f32],
+        w: &mut [f32],
         sums: &mut [f32],
         out: &Matrix<O>,
     ) {
         let depths = self.inputs.div_ceil(DEPTH);
         for depth in 0..depths {
-            for (panel, packed) in panels.clone().zip(packed.chunks_exact_mut(PANEL)) {
-                self.pack(panel, depth, packed);
-            }
+            let last = depth + 1 == depths;
             let length = values(self.inputs, depth).len().next_multiple_of(BLOCK);
-            let bands = self.x[depth * self.bands.count * BAND..].chunks_exact(BAND);
-            let tiles = sums.chunks_exact_mut(panels.len() * TILE);
-            for (band, (x, tiles)) in (0..self.bands.count).zip(bands.zip(tiles)) {
-                let rows = self.bands.rows(band);
-                let w = packed.chunks_exact(PANEL);
-                for (panel, (w, sums)) in panels.clone().zip(w.zip(tiles.chunks_exact_mut(TILE))) {
-                    self.fetch_ahead(&panels, &then, depth, band, panel);
-                    if depth + 1 == depths && band + 1 < self.bands.count {
+            let x = &self.x[depth * self.bands.count * BAND..];
+            for (panel, sums) in panels.clone().zip(sums.chunks_exact_mut(self.bands.count * TILE)) {
+                self.pack(panel, depth, w);
+                let next = match (panel + 1 == panels.end, last) {
+                    (false, _) => (panel + 1, depth),
+                    (true, false) => (panels.start, depth + 1),
+                    (true, true) => (then.start, 0),
+                };
+                let columns = panel * COLUMNS..self.outputs.min((panel + 1) * COLUMNS);
+                let bands = x.chunks_exact(BAND).zip(sums.chunks_exact_mut(TILE));
+                for (band, (x, sums)) in (0..self.bands.count).zip(bands) {
+                    self.fetch_ahead(next, band);
+                    if last && band + 1 < self.bands.count {
                         for row in self.bands.rows(band + 1) {
-                            out.fetch(row, panel * COLUMNS);
+                            out.fetch(row, columns.start);
                         }
                     }
+                    let rows = self.bands.rows(band);
                     let part = Part { x, w, length, first: depth == 0 };
                     part.add(rows.len(), sums);
-                    if depth + 1 == depths {
-                        let columns = panel * COLUMNS..self.outputs.min((panel + 1) * COLUMNS);
-                        for (row, sums) in rows.clone().zip(sums.as_chunks::<COLUMNS>().0) {
+                    if last {
+                        for (row, sums) in rows.zip(sums.as_chunks::<COLUMNS>().0) {
                             // SAFETY: the caller's promise.
                             let out = unsafe { out.part(row, columns.clone()) };
                             // SAFETY: as above.
@@ -199,30 +204,16 @@ impl Product<'_> {
         }
     }
 
-    /// Asks for the weights that are packed next: they lie in runs too short for the CPU to find out
-    /// by itself. A share of them before each of the last tiles: all at once would be too many, and
-    /// what came earlier would be gone again.
+    /// Asks for a band's share of the weights that are packed next: they lie in runs too short for the
+    /// CPU to find out by itself.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn fetch_ahead(
-        &self,
-        panels: &Range<usize>,
-        then: &Range<usize>,
-        depth: usize,
-        band: usize,
-        panel: usize,
-    ) {
-        let tiles = self.bands.count * panels.len();
-        let fetching = tiles.div_ceil(FETCHING);
-        let Some(tile) = (band * panels.len() + panel - panels.start + fetching).checked_sub(tiles) else {
-            return;
-        };
-        let next = values(self.inputs, depth + 1);
-        let (panels, values) = if next.is_empty() { (then, values(self.inputs, 0)) } else { (panels, next) };
+    fn fetch_ahead(&self, (panel, depth): (usize, usize), band: usize) {
+        let values = values(self.inputs, depth);
         let lines = values.len().div_ceil(LINE);
-        let all = panels.len() * COLUMNS * lines;
-        for line in tile * all / fetching..(tile + 1) * all / fetching {
-            let row = panels.start * COLUMNS + line / lines;
+        let all = COLUMNS * lines;
+        for line in band * all / self.bands.count..(band + 1) * all / self.bands.count {
+            let row = panel * COLUMNS + line / lines;
             fetch(self.w.as_ptr().wrapping_add(row * self.inputs + values.start + line % lines * LINE));
         }
     }

@@ -23,6 +23,9 @@ use crate::pool::Pool;
 /// Multiplications in about a nanosecond.
 const SPEED: usize = 8;
 
+/// Weights in a line of the cache.
+const LINE: usize = 32;
+
 /// How many weights to use for all rows before the next are read: they stay in the second
 /// level cache.
 const PANEL: usize = 1 << 17;
@@ -82,6 +85,13 @@ pub(in super::super) fn linear<O: Output>(
     }
     let x = ArrangedRows::new(isa, rows, inputs, |t| &x[t * inputs..(t + 1) * inputs]);
     let block = pool.block(outputs, rows * inputs / SPEED).next_multiple_of(8);
+    if rows == 1 {
+        // A strip of one row is a slice: made without asking for memory, it costs nothing.
+        return pool.for_each(out.chunks_mut(block), |i, part| {
+            let w = &w[i * block * inputs..][..part.len() * inputs];
+            products(isa, &x, w, &mut [part]);
+        });
+    }
     pool.for_each(strips(out, outputs, block), |i, mut strip| {
         let width = strip.first().map_or(0, |row| row.len());
         let w = &w[i * block * inputs..][..width * inputs];
@@ -130,7 +140,7 @@ fn panels<O: Output>(x: &ArrangedRows, w: &[bf16], out: &mut [&mut [O]]) {
         let mut t = 0;
         while t < out.len() {
             match out.len() - t {
-                1 => t += band::<1, 4, O>(x, w, out, t, columns.clone()),
+                1 => t += band::<1, 2, O>(x, w, out, t, columns.clone()),
                 2 => t += band::<2, 4, O>(x, w, out, t, columns.clone()),
                 3 => t += band::<3, 3, O>(x, w, out, t, columns.clone()),
                 _ => t += band::<4, 2, O>(x, w, out, t, columns.clone()),
@@ -176,20 +186,27 @@ fn tile<const R: usize, const N: usize>(x: [&[f32]; R], width: usize, w: &[bf16]
     assert!(x.iter().all(|x| x.len() >= width.next_multiple_of(BLOCK)));
     let mut sums = [[_mm256_setzero_ps(); N]; R];
     let whole = width / BLOCK * BLOCK;
-    for k in (0..whole).step_by(BLOCK) {
+    // Two blocks of a row of weights are a line of the cache.
+    let lines = whole / LINE * LINE;
+    for k in (0..lines).step_by(LINE) {
         for n in 0..N {
             if R == 1 {
                 // Every weight is read once, and rows are too short for the CPU to find out where
-                // the next begin: ask for the same place in the next tile. Past the end of the
-                // weights that is a wasted hint, and no more.
-                let ahead = w.as_ptr().wrapping_add((N + n) * width + k);
+                // the next begin: ask for the lines of the next tile, one after the other. Past the
+                // end of the weights that is a wasted hint, and no more.
+                let ahead = w.as_ptr().wrapping_add(N * (width + k) + n * LINE);
                 _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
             }
-            // SAFETY: `k + 16 <= width` and row `n` of `w` has `width` values, so the 32 bytes
-            // are inside of `w`. The load needs no alignment.
-            let block = unsafe { _mm256_loadu_si256(w.as_ptr().add(n * width + k).cast()) };
-            // SAFETY: `k + 16 <= width`, within each row of `x`.
-            unsafe { add_products(&mut sums, n, block, &x, k) };
+            for k in [k, k + BLOCK] {
+                // SAFETY: `k + 16 <= width`, and row `n` of `w` and each row of `x` have `width` values.
+                unsafe { add_products(&mut sums, n, whole_block(w, n * width + k), &x, k) };
+            }
+        }
+    }
+    if lines < whole {
+        for n in 0..N {
+            // SAFETY: as above.
+            unsafe { add_products(&mut sums, n, whole_block(w, n * width + lines), &x, lines) };
         }
     }
     if whole < width {
@@ -206,6 +223,19 @@ fn tile<const R: usize, const N: usize>(x: [&[f32]; R], width: usize, w: &[bf16]
         }
     }
     out
+}
+
+/// The 16 weights from `first` on.
+///
+/// # Safety
+///
+/// They are inside of `w`.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn whole_block(w: &[bf16], first: usize) -> __m256i {
+    debug_assert!(first + BLOCK <= w.len());
+    // SAFETY: the caller's promise: the 32 bytes are inside of `w`. The load needs no alignment.
+    unsafe { _mm256_loadu_si256(w.as_ptr().add(first).cast()) }
 }
 
 /// Adds the products of a block of weights with a block of each row to `sums[..][n]`.
