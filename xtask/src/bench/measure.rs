@@ -56,7 +56,11 @@ pub(super) fn ids<C: Config>(count: usize) -> Vec<u32> {
     (0..count).map(|i| (i * 7919 % (C::Vocab::SIZE * 3 / 4)) as u32).collect()
 }
 
-/// One round. The limits are measured around our run, and the better counts.
+/// Parts of a round's decode, each with a measurement of the read limit before it.
+const TURNS: usize = 4;
+
+/// One round. The limits and our run take turns, and each is a mean over its own: on a machine that
+/// others use too, the best moment of the one says nothing of the other.
 pub(super) fn round<B: Backend, C: Config>(
     b: &B,
     model: &Model<B, C>,
@@ -65,10 +69,11 @@ pub(super) fn round<B: Backend, C: Config>(
     plan: &Plan,
 ) -> Result<Round, SequenceError<B::Error>> {
     let weights = verified.each();
-    let read = || limits::read_rate(pool, &weights, 2);
-    let multiply = || limits::multiply_add_rate(pool, 2);
+    let weight_bytes: usize = weights.iter().map(|part| part.len()).sum();
+    // The best of three: the first wakes threads up and has the CPU change its pace.
+    let multiply = || limits::multiply_add_rate(pool, 3);
 
-    let (read_before, multiply_before) = (read(), multiply());
+    let multiply_before = multiply();
     let prompt = ids::<C>(plan.prefill);
     let start = Instant::now();
     let mut sequence = Sequence::new(b, model);
@@ -77,16 +82,20 @@ pub(super) fn round<B: Backend, C: Config>(
     let prefill_time = start.elapsed().as_secs_f64();
     drop((sequence, logits));
 
-    let multiply_limit = multiply_before.max(multiply());
+    let multiply_limit = (multiply_before + multiply()) / 2.0;
     let mut sequence = Sequence::new(b, model);
     // The first step also makes what the others use again.
     let mut token = step(b, &mut sequence, 1)?;
-    let start = Instant::now();
-    for _ in 0..plan.decode {
-        token = step(b, &mut sequence, token)?;
+    let (mut decode_time, mut read_time) = (0.0, 0.0);
+    for turn in 0..TURNS {
+        read_time += limits::read_time(pool, &weights).as_secs_f64();
+        let start = Instant::now();
+        for _ in turn * plan.decode / TURNS..(turn + 1) * plan.decode / TURNS {
+            token = step(b, &mut sequence, token)?;
+        }
+        decode_time += start.elapsed().as_secs_f64();
     }
-    let decode_time = start.elapsed().as_secs_f64();
-    let read_limit = read_before.max(read());
+    let read_limit = (TURNS * weight_bytes) as f64 / read_time;
 
     // Positions 1 to `decode`: in the middle that many are before a token.
     let bytes = Cost::<C>::decode_bytes(plan.decode as u64 / 2);

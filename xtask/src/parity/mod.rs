@@ -52,12 +52,18 @@ impl ParityError {
     }
 }
 
-/// Prompts whose text our tokenizer does not turn into the golden's ids.
+/// Prompts whose text our tokenizer does not turn into the golden's ids. A golden's own tokenizer may
+/// be the part of a vocabulary that its prompts can come to; a checkpoint's must be the model's.
 pub fn token_mismatches<C: Config>(
     checkpoint: &Checkpoint,
     golden: &Golden,
 ) -> Result<Vec<usize>, ParityError> {
-    let tokenizer = Tokenizer::of::<C>(checkpoint)?;
+    let tokenizer = match golden.tokenizer()? {
+        Some(bytes) if golden.weights.is_some() => {
+            Tokenizer::of_any_model("the golden's tokenizer.json", &bytes)?
+        }
+        _ => Tokenizer::of::<C>(checkpoint)?,
+    };
     let mut mismatches = Vec::new();
     for (index, prompt) in golden.prompts.iter().enumerate() {
         if tokenizer.encode(&prompt.text)? != prompt.ids {

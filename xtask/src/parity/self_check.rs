@@ -30,18 +30,25 @@ pub struct SelfCheck {
     pub violation: Option<String>,
 }
 
+/// How far apart two of our runs may be, in units of the reference's own bf16 error: two runs that
+/// each err by as much, in their own ways, are the square root of 2 apart, and the recurrent state is
+/// made of products of two projections, each with that error, which is the same factor again.
+const APART: f64 = 2.0;
+
 /// Runs every prompt three ways.
 ///
 /// The chunked delta rule and the recurrent one are the same mathematics in another order, and a
-/// difference in the last f32 bit becomes one in bf16 wherever it crosses a rounding boundary.
-/// The tolerance is what such crossings amount to over eight layers and up; a wrong state or a lost
-/// row is orders of magnitude above it.
+/// difference in the last f32 bit becomes one in bf16 wherever it crosses a rounding boundary. What
+/// such crossings amount to grows with the layers, as does what rounding costs the reference: the
+/// tolerance is [`APART`] times the distance of its bf16 run from its f32 run after the last layer. A
+/// wrong state or a lost row is orders of magnitude above it.
 pub fn self_check<B: Backend, C: Config>(
     b: &B,
     model: &Model<B, C>,
     golden: &Golden,
 ) -> Result<SelfCheck, ParityError> {
-    let tolerance = Tolerance::finite().with(Metric::Pcc, 0.999).with(Metric::RelativeL2, 2e-2);
+    let allowed = APART * reference_error(golden)?;
+    let tolerance = Tolerance::finite().with(Metric::Pcc, 0.999).with(Metric::RelativeL2, allowed);
     let mut result = SelfCheck { pass: true, tokens_equal: 0, logits: 0.0, states: 0.0, violation: None };
     for (index, prompt) in golden.prompts.iter().enumerate() {
         let steps = left_by(b, model, &prompt.ids, Prefill::TokenByToken)?;
@@ -72,6 +79,17 @@ pub fn self_check<B: Backend, C: Config>(
     }
     result.pass &= result.tokens_equal == golden.prompts.len();
     Ok(result)
+}
+
+/// Relative L2 distance of the reference's bf16 run from its f32 run after the last layer, the largest
+/// of the golden's prompts. A golden without layers allows no difference.
+fn reference_error(golden: &Golden) -> Result<f64, ParityError> {
+    let mut error = 0f64;
+    for (half, full) in golden.layer_outputs.iter().filter_map(|outputs| outputs.layers.last()) {
+        let half: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
+        error = error.max(Comparison::of(full, &half)?.relative_l2);
+    }
+    Ok(error)
 }
 
 fn left_by<B: Backend, C: Config>(
