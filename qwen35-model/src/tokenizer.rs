@@ -5,11 +5,12 @@
 //! special token. Published checkpoints leave rows at the end unused (243 of 248,320), so fewer
 //! tokens than rows is right, but far fewer is the tokenizer of another model.
 
+mod file;
+
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::config::Config;
-use serde::Deserialize;
-use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use file::Added;
+use std::collections::HashMap;
 use tt_dsl::Dim;
 
 /// Rows of the embedding table, in percent, that must have a token.
@@ -78,24 +79,21 @@ impl Tokenizer {
 
     fn read(place: &str, bytes: &[u8]) -> Result<(Self, Vec<Added>), TokenizerError> {
         let format = |found: String| TokenizerError::Format { place: place.to_owned(), found };
-        let added = Pipeline::check(bytes).map_err(format)?;
-        let mut inner =
-            tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| format(error.to_string()))?;
-        // Both are for batches. A prompt that is too long is an error elsewhere, never cut.
-        inner.with_truncation(None).map_err(|error| format(error.to_string()))?;
-        inner.with_padding(None);
+        let (inner, added) = file::read(bytes).map_err(format)?;
         Ok((Self { inner, bytes: ByteAlphabet::new() }, added))
     }
 
     /// Refuses a file whose added tokens have other ids once it is read: the library numbers them by
     /// itself, from the vocabulary's size, unless the vocabulary has them.
     fn check_added(&self, place: &str, added: &[Added]) -> Result<(), TokenizerError> {
-        let Some(token) = added.iter().find(|token| self.id_of(&token.content) != Some(token.id)) else {
+        let Some(Added { id, token }) =
+            added.iter().find(|added| self.id_of(&added.token.content) != Some(added.id))
+        else {
             return Ok(());
         };
         let read = self.id_of(&token.content).map_or_else(|| "none".to_owned(), |id| id.to_string());
         let content = token.content.escape_debug();
-        let found = format!("the added token `{content}` with the id {}, read as {read}", token.id);
+        let found = format!("the added token `{content}` with the id {id}, read as {read}");
         Err(TokenizerError::Format { place: place.to_owned(), found })
     }
 
@@ -189,53 +187,6 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
     }
 }
 
-/// The parts of a `tokenizer.json` that make it the family's pipeline.
-///
-/// They are read before the library reads the file, and as values: for some damage in exactly
-/// these parts its own deserialization panics instead of returning an error.
-#[derive(Deserialize)]
-struct Pipeline {
-    #[serde(default)]
-    normalizer: Value,
-    #[serde(default)]
-    decoder: Value,
-    model: Model,
-    #[serde(default)]
-    added_tokens: Vec<Added>,
-}
-
-/// A token that is found in a text before anything else.
-#[derive(Deserialize)]
-struct Added {
-    id: u32,
-    content: String,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    r#type: String,
-    continuing_subword_prefix: Option<String>,
-}
-
-impl Pipeline {
-    /// The added tokens, if the rest is as it should be.
-    fn check(bytes: &[u8]) -> Result<Vec<Added>, String> {
-        let Self { normalizer, decoder, model, added_tokens } =
-            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        let is = |part: &Value, name: &str| part.get("type").is_some_and(|found| found == name);
-        if !is(&normalizer, "NFC") {
-            return Err("a normalizer that is not NFC".to_owned());
-        }
-        if !is(&decoder, "ByteLevel") {
-            return Err("a decoder that is not byte-level".to_owned());
-        }
-        if model.r#type != "BPE" || model.continuing_subword_prefix.is_some_and(|prefix| !prefix.is_empty()) {
-            return Err("a model that is not plain BPE".to_owned());
-        }
-        Ok(added_tokens)
-    }
-}
-
 /// The alphabet in which byte-level BPE writes bytes: printable Latin-1 characters are themselves,
 /// and the other bytes, in order, are the characters from U+0100.
 struct ByteAlphabet(HashMap<char, u8>);
@@ -265,13 +216,14 @@ fn check_vocabulary<C: Config>(place: &str, inner: &tokenizers::Tokenizer) -> Re
         Err(TokenizerError::Vocabulary { place, config: C::NAME, expected, found })
     };
     let rows = C::Vocab::SIZE;
-    let vocabulary = inner.get_vocab(true);
-    if let Some((token, id)) = vocabulary.iter().max_by_key(|(_, id)| **id)
-        && *id as usize >= rows
+    let named = (0..rows as u32).filter(|&id| inner.id_to_token(id).is_some()).count();
+    // Only then is the vocabulary worth a copy.
+    if inner.get_vocab_size(true) > named
+        && let Some((token, id)) = inner.get_vocab(true).into_iter().max_by_key(|(_, id)| *id)
+        && id as usize >= rows
     {
         return refuse(format!("ids below {rows}"), format!("id {id} (`{}`)", token.escape_debug()));
     }
-    let named = vocabulary.values().collect::<BTreeSet<_>>().len();
     let least = rows * NAMED_ROWS_PERCENT / 100;
     if named < least {
         return refuse(format!("at least {least} tokens for {rows} rows"), format!("{named}"));
