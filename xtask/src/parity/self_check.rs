@@ -40,7 +40,7 @@ const APART: f64 = 2.0;
 /// The chunked delta rule and the recurrent one are the same mathematics in another order, and a
 /// difference in the last f32 bit becomes one in bf16 wherever it crosses a rounding boundary. What
 /// such crossings amount to grows with the layers, as does what rounding costs the reference: the
-/// tolerance is [`APART`] times the distance of its bf16 run from its f32 run after the last layer. A
+/// tolerance is `APART` times the distance of its bf16 run from its f32 run after the last layer. A
 /// wrong state or a lost row is orders of magnitude above it.
 pub fn self_check<B: Backend, C: Config>(
     b: &B,
