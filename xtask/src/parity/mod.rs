@@ -58,11 +58,10 @@ pub fn token_mismatches<C: Config>(
     checkpoint: &Checkpoint,
     golden: &Golden,
 ) -> Result<Vec<usize>, ParityError> {
-    let tokenizer = match golden.tokenizer()? {
-        Some(bytes) if golden.weights.is_some() => {
-            Tokenizer::of_any_model("the golden's tokenizer.json", &bytes)?
-        }
-        _ => Tokenizer::of::<C>(checkpoint)?,
+    let own = if golden.weights.is_some() { golden.tokenizer()? } else { None };
+    let tokenizer = match own {
+        Some(bytes) => Tokenizer::of_any_model("the golden's tokenizer.json", &bytes)?,
+        None => Tokenizer::of::<C>(checkpoint)?,
     };
     let mut mismatches = Vec::new();
     for (index, prompt) in golden.prompts.iter().enumerate() {
