@@ -6,9 +6,8 @@ mod card;
 mod signatures;
 
 fn main() {
-    #[allow(unused_mut)]
-    let mut trials = signatures::trials();
+    let trials = signatures::trials();
     #[cfg(feature = "ttnn")]
-    trials.extend(card::trials());
+    let trials = trials.into_iter().chain(card::trials()).collect();
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit();
 }
