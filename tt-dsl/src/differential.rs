@@ -60,6 +60,15 @@ pub struct Trial<B = ()> {
     outputs: Vec<(&'static str, Result<Vec<f32>, String>)>,
 }
 
+impl Trial {
+    // Not inlined: rustc 1.95 takes two equal values that are moved into calls for one, and the second
+    // call would get what the first has left of it (rust-lang/rust#155241).
+    #[inline(never)]
+    fn new(seed: u64) -> Self {
+        Self { backend: (), random: seed, outputs: Vec::new() }
+    }
+}
+
 impl<B> Trial<B> {
     /// The same trial on `backend`.
     pub fn on<C: Backend>(self, backend: C) -> Trial<C> {
@@ -175,8 +184,7 @@ pub fn check<R, S>(
     subject: impl Fn(Trial) -> Trial<S>,
 ) -> Result<(), Difference> {
     for seed in 0..SEEDS {
-        let trial = || Trial { backend: (), random: seed, outputs: Vec::new() };
-        let (reference, ours) = (reference(trial()), subject(trial()));
+        let (reference, ours) = (reference(Trial::new(seed)), subject(Trial::new(seed)));
         if reference.random != ours.random {
             return Err(Difference::Inputs(seed));
         }
