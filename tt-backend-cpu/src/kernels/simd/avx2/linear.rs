@@ -86,6 +86,7 @@ pub(in super::super) fn linear<O: Output>(
     let x = ArrangedRows::new(isa, rows, inputs, |t| &x[t * inputs..(t + 1) * inputs]);
     let block = pool.block(outputs, rows * inputs / SPEED).next_multiple_of(8);
     if rows == 1 {
+        pool.reading(bytemuck::cast_slice(w));
         // A strip of one row is a slice: made without asking for memory, it costs nothing.
         return pool.for_each(out.chunks_mut(block), |i, part| {
             let w = &w[i * block * inputs..][..part.len() * inputs];

@@ -10,6 +10,8 @@
 //! its core holds nobody up. A task must not care where or when it runs; kernels divide their work
 //! between independent outputs only, and so give the same bits for every number of threads.
 
+mod ahead;
+
 use std::any::Any;
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,6 +19,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use ahead::{Ahead, Fetched};
 
 /// How long a thread looks for work before it parks: longer than any serial stretch between two
 /// kernels of a forward pass. To be woken up takes some tens of microseconds, and on a machine that
@@ -73,6 +77,8 @@ struct Shared {
     shares: Box<[Share]>,
     /// Workers that have joined the job. Written under the lock, spun on without it.
     active: AtomicUsize,
+    /// What to fetch meanwhile.
+    ahead: Ahead,
 }
 
 /// Tasks `first .. end`, packed into one number so that both ends can be taken from. On a line of its
@@ -139,6 +145,7 @@ impl Pool {
             epoch: AtomicU64::new(0),
             shares: (0..threads.max(1)).map(|_| Share(AtomicU64::new(0))).collect(),
             active: AtomicUsize::new(0),
+            ahead: Ahead::default(),
         });
         let workers = (1..threads)
             .map_while(|index| {
@@ -230,6 +237,14 @@ impl Pool {
         });
     }
 
+    /// Says that the tasks to come read `operand`, each thread a part of it, and nothing of it twice.
+    /// Threads with nothing to do then fetch from the operand that came after it the last time.
+    pub fn reading(&self, operand: &[u8]) {
+        if !self.workers.is_empty() {
+            self.shared.ahead.reading(operand);
+        }
+    }
+
     /// How many of `units` equal units of work to put in one task, if a unit takes about
     /// `cost` nanoseconds. At least one. All of them if that is too little work to share, or
     /// if there is one thread.
@@ -238,9 +253,11 @@ impl Pool {
         if self.workers.is_empty() {
             return units.max(1);
         }
-        let worth = self.task_cost.div_ceil(cost.max(1));
-        let fair = units.div_ceil(self.threads() * TASKS_PER_THREAD);
-        worth.max(fair).clamp(1, units.max(1))
+        let threads = self.threads();
+        let most = (units.saturating_mul(cost.max(1)) / self.task_cost).clamp(1, threads * TASKS_PER_THREAD);
+        // As many tasks for each thread.
+        let tasks = if most < threads { most } else { most / threads * threads };
+        units.div_ceil(tasks).max(1)
     }
 }
 
@@ -295,7 +312,7 @@ impl Shared {
     /// writes are visible to the caller afterwards, through the lock.
     fn finish(&self) -> Option<Box<dyn Any + Send>> {
         lock(&self.slot).job = None;
-        spin(FINISHING, || self.active.load(Ordering::Acquire) == 0);
+        spin(FINISHING, || self.active.load(Ordering::Acquire) == 0, || false);
         let mut slot = lock(&self.slot);
         while self.active.load(Ordering::Acquire) > 0 {
             slot.waiting = true;
@@ -308,8 +325,10 @@ impl Shared {
     /// The life of a worker.
     fn serve(&self, thread: usize) {
         let mut seen = 0;
+        let mut fetched = Fetched::default();
         loop {
-            spin(IDLE, || self.epoch.load(Ordering::Acquire) != seen);
+            let fetch = || fetched.some(&self.ahead, thread, self.shares.len());
+            spin(IDLE, || self.epoch.load(Ordering::Acquire) != seen, fetch);
             let mut slot = lock(&self.slot);
             while slot.epoch == seen {
                 slot.parked += 1;
@@ -338,15 +357,18 @@ impl Shared {
     }
 }
 
-/// Waits until `done`, or until the time is up.
-fn spin(time: Duration, done: impl Fn() -> bool) {
+/// Waits until `done`, or until the time is up. Meanwhile calls `useful`, which does a little and says
+/// whether it did.
+fn spin(time: Duration, done: impl Fn() -> bool, mut useful: impl FnMut() -> bool) {
     let start = Instant::now();
     while start.elapsed() < time {
         for _ in 0..LOOKS {
             if done() {
                 return;
             }
-            spin_loop();
+            if !useful() {
+                spin_loop();
+            }
         }
     }
 }
@@ -374,6 +396,23 @@ mod tests {
                 assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1));
             }
         }
+    }
+
+    #[test]
+    fn threads_get_as_many_tasks_each() {
+        let pool = Pool::new(2);
+        for (units, cost, block) in [
+            (16, 4_096, 8),       // worth three: two
+            (1000, 500, 42),      // worth 25: 24
+            (10, 1_000, 10),      // worth none: one
+            (320, 1_000_000, 10), // the most
+            (7, usize::MAX, 1),   // few units
+            (0, 5, 1),
+            (5, 0, 5),
+        ] {
+            assert_eq!(pool.block(units, cost), block, "{units} units of {cost}");
+        }
+        assert_eq!(Pool::new(1).block(1000, 1_000_000), 1000);
     }
 
     #[test]
