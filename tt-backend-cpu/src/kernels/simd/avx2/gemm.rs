@@ -6,7 +6,8 @@
 //! - a *tile* of 6 rows and 16 outputs lives in registers, while a *depth* of K goes by;
 //! - a *band*, the 6 rows of `x` at that depth, and a *panel*, the 16 rows of `w`, lie
 //!   interleaved in f32 ([`pack`](super::pack)). A panel is packed and stays in the first-level
-//!   cache while it meets all bands, which come from the second: they are the smaller stream;
+//!   cache while it meets all bands, which are asked for ahead from the second: they are the
+//!   smaller stream;
 //! - a *strip* is the task of a thread: some panels, which meet the bands of one depth after the
 //!   other, so that those of a depth stay in the second-level cache. The bands were packed before
 //!   by all threads;
@@ -30,7 +31,7 @@ const ROWS: usize = 6;
 /// Outputs of a tile.
 const COLUMNS: usize = 16;
 /// How much of K is packed at a time.
-const DEPTH: usize = 512;
+const DEPTH: usize = 256;
 /// Rows that are packed at a time. More are done piece by piece.
 const PIECE: usize = 512;
 /// Panels of a strip, at most.
@@ -45,6 +46,9 @@ const PANEL: usize = DEPTH * COLUMNS;
 const UNROLL: usize = 4;
 /// Weights in a line of the cache.
 const LINE: usize = 32;
+/// How far ahead of its use a band is asked for, in values: the first-level cache holds little beside
+/// a panel.
+const AHEAD: usize = 384;
 /// Sums of a tile.
 const TILE: usize = ROWS * COLUMNS;
 
@@ -66,33 +70,40 @@ pub(super) fn gemm<O: Output>(
     let LinearDims { inputs, outputs, .. } = dims;
     for (x, out) in x.chunks(PIECE * inputs).zip(out.chunks_mut(PIECE * outputs)) {
         let rows = out.len() / outputs;
-        let bands = Bands { rows, count: rows.div_ceil(ROWS) };
+        let bands = Bands::of(rows);
         let depths = inputs.div_ceil(DEPTH);
-        scratch::with(depths * bands.count * BAND, |packed| {
+        scratch::with(depths * bands.count() * BAND, |packed| {
             bands.pack(isa, pool, x, inputs, packed);
-            Product { _isa: isa, bands, x: packed, w, inputs, outputs }.run(pool, out);
+            Product { _isa: isa, bands: &bands, x: packed, w, inputs, outputs }.run(pool, out);
         });
     }
 }
 
 /// Rows divided into bands of nearly the same number, at most [`ROWS`].
-#[derive(Clone, Copy)]
-struct Bands {
-    rows: usize,
-    count: usize,
-}
+///
+/// Where each begins is kept: a division takes as long as a good part of a tile.
+struct Bands(Vec<usize>);
 
 impl Bands {
-    fn rows(self, band: usize) -> Range<usize> {
-        band * self.rows / self.count..(band + 1) * self.rows / self.count
+    fn of(rows: usize) -> Self {
+        let count = rows.div_ceil(ROWS);
+        Self((0..=count).map(|band| band * rows / count).collect())
+    }
+
+    fn count(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    fn rows(&self, band: usize) -> Range<usize> {
+        self.0[band]..self.0[band + 1]
     }
 
     /// Packs band after band, depth after depth, `BAND` values each.
-    fn pack(self, isa: Avx2, pool: &Pool, x: &[bf16], inputs: usize, packed: &mut [f32]) {
+    fn pack(&self, isa: Avx2, pool: &Pool, x: &[bf16], inputs: usize, packed: &mut [f32]) {
         let block = pool.block(packed.len() / BAND, BAND / PACKING);
         pool.for_each(packed.chunks_mut(block * BAND), |i, packed| {
             for (j, packed) in packed.chunks_exact_mut(BAND).enumerate() {
-                let (depth, band) = ((i * block + j) / self.count, (i * block + j) % self.count);
+                let (depth, band) = ((i * block + j) / self.count(), (i * block + j) % self.count());
                 let (values, rows) = (values(inputs, depth), self.rows(band));
                 interleave_rows(isa, rows.len(), packed, |r| {
                     &x[(rows.start + r) * inputs..][..inputs][values.clone()]
@@ -118,7 +129,7 @@ fn interleave_rows<'a>(_: Avx2, count: usize, to: &mut [f32], row: impl Fn(usize
 struct Product<'a> {
     /// Tiles may be computed.
     _isa: Avx2,
-    bands: Bands,
+    bands: &'a Bands,
     /// Packed.
     x: &'a [f32],
     w: &'a [bf16],
@@ -129,7 +140,7 @@ struct Product<'a> {
 impl Product<'_> {
     fn run<O: Output>(&self, pool: &Pool, out: &mut [O]) {
         let panels = self.outputs.div_ceil(COLUMNS);
-        let cost = self.bands.rows * self.inputs * COLUMNS / SPEED;
+        let cost = self.bands.count() * ROWS * self.inputs * COLUMNS / SPEED;
         let threads = if pool.block(panels, cost) < panels { pool.threads() } else { 1 };
         let strip = panels.div_ceil(threads * STRIPS_PER_THREAD).min(STRIP);
         let strips = panels.div_ceil(strip);
@@ -143,7 +154,7 @@ impl Product<'_> {
             while now < strips {
                 let then = take();
                 scratch::with(PANEL, |w| {
-                    scratch::with(self.bands.count * strip * TILE, |sums| {
+                    scratch::with(self.bands.count() * strip * TILE, |sums| {
                         // SAFETY: no two strips have a column of the output in common, and each is
                         // taken once; and an `Avx2` exists only where the CPU has AVX2 and FMA.
                         unsafe { self.strip(panels(now), panels(then), w, sums, &out) }
@@ -171,19 +182,20 @@ impl Product<'_> {
         for depth in 0..depths {
             let last = depth + 1 == depths;
             let length = values(self.inputs, depth).len().next_multiple_of(BLOCK);
-            let x = &self.x[depth * self.bands.count * BAND..];
-            for (panel, sums) in panels.clone().zip(sums.chunks_exact_mut(self.bands.count * TILE)) {
+            let x = &self.x[depth * self.bands.count() * BAND..];
+            for (panel, sums) in panels.clone().zip(sums.chunks_exact_mut(self.bands.count() * TILE)) {
                 self.pack(panel, depth, w);
                 let next = match (panel + 1 == panels.end, last) {
                     (false, _) => (panel + 1, depth),
                     (true, false) => (panels.start, depth + 1),
                     (true, true) => (then.start, 0),
                 };
+                let mut next = self.lines(next);
                 let columns = panel * COLUMNS..self.outputs.min((panel + 1) * COLUMNS);
                 let bands = x.chunks_exact(BAND).zip(sums.chunks_exact_mut(TILE));
-                for (band, (x, sums)) in (0..self.bands.count).zip(bands) {
-                    self.fetch_ahead(next, band);
-                    if last && band + 1 < self.bands.count {
+                for (band, (x, sums)) in (0..self.bands.count()).zip(bands) {
+                    next.fetch_some();
+                    if last && band + 1 < self.bands.count() {
                         for row in self.bands.rows(band + 1) {
                             out.fetch(row, columns.start);
                         }
@@ -204,17 +216,17 @@ impl Product<'_> {
         }
     }
 
-    /// Asks for a band's share of the weights that are packed next: they lie in runs too short for the
-    /// CPU to find out by itself.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    fn fetch_ahead(&self, (panel, depth): (usize, usize), band: usize) {
+    /// The lines of the weights of a panel at a depth, a share of them for each band.
+    fn lines(&self, (panel, depth): (usize, usize)) -> Lines {
         let values = values(self.inputs, depth);
         let lines = values.len().div_ceil(LINE);
-        let all = COLUMNS * lines;
-        for line in band * all / self.bands.count..(band + 1) * all / self.bands.count {
-            let row = panel * COLUMNS + line / lines;
-            fetch(self.w.as_ptr().wrapping_add(row * self.inputs + values.start + line % lines * LINE));
+        Lines {
+            row: self.w.as_ptr().wrapping_add(panel * COLUMNS * self.inputs + values.start),
+            stride: self.inputs,
+            lines,
+            line: 0,
+            share: (COLUMNS * lines).div_ceil(self.bands.count()),
+            left: COLUMNS * lines,
         }
     }
 
@@ -231,6 +243,40 @@ impl Product<'_> {
             let next = self.w.as_ptr().wrapping_add(first + LANES * self.inputs);
             let next = std::array::from_fn(|r| next.wrapping_add(r * self.inputs));
             interleave_and_fetch(rows, COLUMNS, &mut packed[lanes..], next);
+        }
+    }
+}
+
+/// Lines of the weights that are packed next. They lie in runs too short for the CPU to find out by
+/// itself, so they are asked for, some with each band.
+struct Lines {
+    /// Where a row's run begins.
+    row: *const bf16,
+    /// To the next row.
+    stride: usize,
+    /// Of a run.
+    lines: usize,
+    /// The next of it.
+    line: usize,
+    /// How many at a time.
+    share: usize,
+    /// How many are left.
+    left: usize,
+}
+
+impl Lines {
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn fetch_some(&mut self) {
+        let share = self.share.min(self.left);
+        self.left -= share;
+        for _ in 0..share {
+            fetch(self.row.wrapping_add(self.line * LINE));
+            self.line += 1;
+            if self.line == self.lines {
+                self.line = 0;
+                self.row = self.row.wrapping_add(self.stride);
+            }
         }
     }
 }
@@ -282,6 +328,11 @@ impl Part<'_> {
         let (w, _) = self.w[..self.length * COLUMNS].as_chunks::<COLUMNS>();
         // Several steps at a time: counting takes the multipliers' ports.
         for (x, w) in x.as_chunks::<UNROLL>().0.iter().zip(w.as_chunks::<UNROLL>().0) {
+            // These steps' share of a band is less than two lines.
+            for line in [0, LINE / 2] {
+                let ahead = x.as_ptr().cast::<f32>().wrapping_add(AHEAD + line);
+                _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
+            }
             for i in 0..UNROLL {
                 let (w, _) = w[i].as_chunks::<8>();
                 let (low, high) = (load(&w[0]), load(&w[1]));
