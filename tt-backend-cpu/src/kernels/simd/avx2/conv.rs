@@ -59,22 +59,38 @@ pub(in super::super) fn causal_conv(
 /// One row: `rows` are the inputs under each tap, the oldest first; `w` is `channels × TAPS`.
 #[target_feature(enable = "avx2,fma")]
 fn convolve(rows: [&[bf16]; TAPS], w: &[bf16], out: &mut [bf16]) {
-    for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-        let mut halves = [_mm256_setzero_si256(); 2];
-        for (half, sums) in halves.iter_mut().enumerate() {
-            let first = (i * BLOCK + 8 * half).min(rows[0].len());
-            let taps = taps(&w[first * TAPS..]);
-            let mut sum = _mm256_setzero_ps();
-            for (tap, row) in taps.into_iter().zip(rows) {
-                sum = _mm256_add_ps(sum, _mm256_mul_ps(tap, widened(&row[first..])));
-            }
-            *sums = rounded(sum);
-        }
-        store_bf16(out, halves[0], halves[1]);
-        for y in out {
-            *y = SILU.at(*y);
-        }
+    let whole = rows.map(|row| row.as_chunks::<BLOCK>().0);
+    let (taps, _) = w.as_chunks::<{ BLOCK * TAPS }>();
+    let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+    for (i, (taps, out)) in taps.iter().zip(blocks.iter_mut()).enumerate() {
+        block(whole.map(|row| &row[i][..]), taps, out);
     }
+    if !rest.is_empty() {
+        let first = blocks.len() * BLOCK;
+        block(rows.map(|row| &row[first..]), &w[first * TAPS..], rest);
+    }
+    // All of them at once: what was just stored in one piece cannot be loaded in others right away.
+    let silu = &*SILU;
+    for y in out {
+        *y = silu.at(*y);
+    }
+}
+
+/// At most 16 channels, without the silu.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn block(rows: [&[bf16]; TAPS], w: &[bf16], out: &mut [bf16]) {
+    let mut halves = [_mm256_setzero_si256(); 2];
+    for (half, sums) in halves.iter_mut().enumerate() {
+        let first = (8 * half).min(rows[0].len());
+        let taps = taps(&w[first * TAPS..]);
+        let mut sum = _mm256_setzero_ps();
+        for (tap, row) in taps.into_iter().zip(rows) {
+            sum = _mm256_add_ps(sum, _mm256_mul_ps(tap, widened(&row[first..])));
+        }
+        *sums = rounded(sum);
+    }
+    store_bf16(out, halves[0], halves[1]);
 }
 
 /// The taps of eight channels, each tap in a register: of `8 × TAPS` values, or what there is of

@@ -28,6 +28,10 @@ pub(in super::super) fn add(_: Avx2, pool: &Pool, a: &[bf16], b: &[bf16], out: &
     });
 }
 
+/// How many values are looked up before the first of them is used: what was just stored one by one
+/// cannot be loaded as a block right away.
+const STRETCH: usize = 32 * BLOCK;
+
 /// See [`reference::swiglu`](crate::kernels::reference::swiglu).
 pub(in super::super) fn swiglu(_: Avx2, pool: &Pool, gate: &[bf16], up: &[bf16], out: &mut [bf16]) {
     check("swiglu up", up.len(), gate.len());
@@ -72,14 +76,15 @@ fn sums(a: &[bf16], b: &[bf16], out: &mut [bf16]) {
 /// `bf(table(gate) x)`.
 #[target_feature(enable = "avx2,fma")]
 fn gated(table: &Table<bf16>, gate: &[bf16], x: &[bf16], out: &mut [bf16]) {
-    for ((gate, x), out) in gate.chunks(BLOCK).zip(x.chunks(BLOCK)).zip(out.chunks_mut(BLOCK)) {
-        let mut gates = [bf16::ZERO; BLOCK];
-        for (y, gate) in gates.iter_mut().zip(gate) {
+    for ((gate, x), out) in gate.chunks(STRETCH).zip(x.chunks(STRETCH)).zip(out.chunks_mut(STRETCH)) {
+        for (y, gate) in out.iter_mut().zip(gate) {
             *y = table.at(*gate);
         }
-        let (gate, x) = (load_bf16(&gates), load_bf16(x));
-        let even = _mm256_mul_ps(evens(gate), evens(x));
-        let odd = _mm256_mul_ps(odds(gate), odds(x));
-        store_block(out, paired(rounded(even), rounded(odd)));
+        for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let (gate, x) = (load_bf16(out), load_bf16(x));
+            let even = _mm256_mul_ps(evens(gate), evens(x));
+            let odd = _mm256_mul_ps(odds(gate), odds(x));
+            store_block(out, paired(rounded(even), rounded(odd)));
+        }
     }
 }

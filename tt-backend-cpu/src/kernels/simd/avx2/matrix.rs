@@ -18,13 +18,18 @@ const PAD: usize = 16;
 pub(super) struct Matrix {
     data: Vec<f32>,
     rows: usize,
+    /// Columns, with their filling.
+    width: usize,
+    /// From row to row: an odd number of lines of the cache, for with a power of two the pieces of a
+    /// strip of columns would all want the same few places of the first-level cache.
     stride: usize,
 }
 
 impl Matrix {
     pub(super) fn zeros(rows: usize, columns: usize) -> Self {
-        let stride = columns.next_multiple_of(PAD);
-        Self { data: vec![0.0; rows * stride], rows, stride }
+        let width = columns.next_multiple_of(PAD);
+        let stride = ((width / PAD) | 1) * PAD;
+        Self { data: vec![0.0; rows * stride], rows, width, stride }
     }
 
     /// Makes all elements zero, and `rows` the number of rows; at most as many as at first.
@@ -35,20 +40,20 @@ impl Matrix {
 
     /// A row, with its filling.
     pub(super) fn row(&self, i: usize) -> &[f32] {
-        &self.data[i * self.stride..(i + 1) * self.stride]
+        &self.data[i * self.stride..][..self.width]
     }
 
     /// A row, with its filling.
     pub(super) fn row_mut(&mut self, i: usize) -> &mut [f32] {
-        &mut self.data[i * self.stride..(i + 1) * self.stride]
+        &mut self.data[i * self.stride..][..self.width]
     }
 
     /// `self += a b`, where the first `inner` columns of `a` count. Each element's products are
     /// added from the first to the last.
     pub(super) fn add_product(&mut self, _: Avx2, a: &Matrix, inner: usize, b: &Matrix) {
         assert_eq!(a.rows, self.rows, "rows of a product");
-        assert_eq!(b.stride, self.stride, "columns of a product");
-        assert!(inner <= a.stride && inner <= b.rows, "a product's inner size");
+        assert_eq!(b.width, self.width, "columns of a product");
+        assert!(inner <= a.width && inner <= b.rows, "a product's inner size");
         // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
         unsafe { add_product(self, a, inner, b, false) }
     }
@@ -57,25 +62,25 @@ impl Matrix {
     /// as well computed as not.
     pub(super) fn add_lower_product(&mut self, _: Avx2, a: &Matrix, inner: usize, b: &Matrix) {
         assert_eq!(a.rows, self.rows, "rows of a product");
-        assert_eq!(b.stride, self.stride, "columns of a product");
-        assert!(inner <= a.stride && inner <= b.rows, "a product's inner size");
+        assert_eq!(b.width, self.width, "columns of a product");
+        assert!(inner <= a.width && inner <= b.rows, "a product's inner size");
         // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
         unsafe { add_product(self, a, inner, b, true) }
     }
 
     /// Makes this the transpose of `a`, of whose rows and columns there may be fewer.
     pub(super) fn set_transposed(&mut self, _: Avx2, a: &Matrix) {
-        assert!(a.rows <= self.stride && self.rows <= a.stride, "a transpose's sizes");
+        assert!(a.rows <= self.width && self.rows <= a.width, "a transpose's sizes");
         // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
         unsafe { set_transposed(self, a) }
     }
 
     /// Row `i` += `a` times the first `a.len()` rows of `b`.
     pub(super) fn row_add_product(&mut self, _: Avx2, i: usize, a: &[f32], b: &Matrix) {
-        assert_eq!(b.stride, self.stride, "columns of a product");
+        assert_eq!(b.width, self.width, "columns of a product");
         assert!(a.len() <= b.rows, "a product's inner size");
         // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-        unsafe { row_add_product(self.row_mut(i), a, &b.data) }
+        unsafe { row_add_product(self.row_mut(i), a, Operand(&b.data, b.stride)) }
     }
 
     /// Row `i` += `a` times the first `a.len()` rows of the matrix itself, all above row `i`.
@@ -83,28 +88,30 @@ impl Matrix {
         assert!(a.len() <= i, "only rows above");
         let (above, row) = self.data.split_at_mut(i * self.stride);
         // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-        unsafe { row_add_product(&mut row[..self.stride], a, above) }
+        unsafe { row_add_product(&mut row[..self.width], a, Operand(above, self.stride)) }
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
 fn add_product(c: &mut Matrix, a: &Matrix, inner: usize, b: &Matrix, lower: bool) {
     let stride = c.stride;
-    let mut i = 0;
-    while i < c.rows {
-        let rows = &mut c.data[i * stride..];
-        let a_rows = &a.data[i * a.stride..];
-        let end = if lower { stride.min(i + c_rows(i, a.rows)) } else { stride };
-        for column in (0..end).step_by(PAD) {
-            let b = &b.data[column..];
-            let c = &mut rows[column..];
-            match c_rows(i, a.rows) {
-                6 => tile::<6, 2>(Rows(c, stride), Operand(a_rows, a.stride), inner, Operand(b, stride)),
-                4 => tile::<4, 2>(Rows(c, stride), Operand(a_rows, a.stride), inner, Operand(b, stride)),
-                _ => tile::<1, 2>(Rows(c, stride), Operand(a_rows, a.stride), inner, Operand(b, stride)),
+    // A strip of `b` stays in the first-level cache while it meets all rows.
+    for column in (0..c.width).step_by(PAD) {
+        let b = Operand(&b.data[column..], b.stride);
+        let mut i = 0;
+        while i < c.rows {
+            let count = c_rows(i, c.rows);
+            if !lower || column < i + count {
+                let c = Rows(&mut c.data[i * stride + column..], stride);
+                let a = Operand(&a.data[i * a.stride..], a.stride);
+                match count {
+                    6 => tile::<6, 2>(c, a, inner, b),
+                    4 => tile::<4, 2>(c, a, inner, b),
+                    _ => tile::<1, 2>(c, a, inner, b),
+                }
             }
+            i += count;
         }
-        i += c_rows(i, a.rows);
     }
 }
 
@@ -136,20 +143,21 @@ fn c_rows(i: usize, rows: usize) -> usize {
     }
 }
 
-/// `c += a b` for one row, `b` with rows as long as `c`.
+/// `c += a b` for one row.
 #[target_feature(enable = "avx2,fma")]
-fn row_add_product(c: &mut [f32], a: &[f32], b: &[f32]) {
-    let stride = c.len();
-    let mut column = 0;
+fn row_add_product(c: &mut [f32], a: &[f32], Operand(b, stride): Operand<'_>) {
+    let width = c.len();
     let row = Operand(a, a.len());
-    while column + 64 <= stride {
+    let mut column = 0;
+    while column < width {
         let b = Operand(&b[column.min(b.len())..], stride);
-        tile::<1, 8>(Rows(&mut c[column..], stride), row, a.len(), b);
-        column += 64;
-    }
-    while column < stride {
-        let b = Operand(&b[column.min(b.len())..], stride);
-        tile::<1, 2>(Rows(&mut c[column..], stride), row, a.len(), b);
-        column += PAD;
+        let c = Rows(&mut c[column..], width);
+        if column + 64 <= width {
+            tile::<1, 8>(c, row, a.len(), b);
+            column += 64;
+        } else {
+            tile::<1, 2>(c, row, a.len(), b);
+            column += PAD;
+        }
     }
 }
