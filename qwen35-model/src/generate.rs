@@ -32,7 +32,6 @@ impl Stop {
 
 /// A sequence and the ids that it holds.
 pub struct Transcript<'m, B: Backend, C: Config> {
-    model: &'m Model<B, C>,
     sequence: Sequence<'m, B, C>,
     ids: Vec<u32>,
 }
@@ -51,7 +50,7 @@ pub struct Brought {
 impl<'m, B: Backend, C: Config> Transcript<'m, B, C> {
     /// An empty one.
     pub fn new(backend: &'m B, model: &'m Model<B, C>) -> Self {
-        Self { model, sequence: Sequence::new(backend, model), ids: Vec::new() }
+        Self { sequence: Sequence::new(backend, model), ids: Vec::new() }
     }
 
     /// The ids that the sequence holds.
@@ -70,7 +69,7 @@ impl<'m, B: Backend, C: Config> Transcript<'m, B, C> {
         let goes_on = prompt.len() > self.ids.len() && prompt.starts_with(&self.ids);
         let dropped = if goes_on { 0 } else { self.ids.len() };
         if dropped > 0 {
-            self.sequence = Sequence::new(self.sequence.backend(), self.model);
+            self.sequence.restart();
             self.ids.clear();
         }
         let kept = self.ids.len();

@@ -43,6 +43,11 @@ pub struct State<B: Backend, C: Config> {
 }
 
 impl<B: Backend, C: Config> State<B, C> {
+    /// Makes it what it was before the first token, in the memory that it has.
+    pub fn restart(&mut self, b: &B) {
+        self.layers.iter_mut().for_each(|layer| layer.restart(b));
+    }
+
     /// The layers' states, first layer first.
     pub fn layers(&self) -> &[LayerState<B, C>] {
         &self.layers

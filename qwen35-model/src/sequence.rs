@@ -99,6 +99,12 @@ impl<'m, B: Backend, C: Config> Sequence<'m, B, C> {
         Self { backend, ..self }
     }
 
+    /// Makes it empty. Its cache keeps its memory, which the system need not bring in again.
+    pub fn restart(&mut self) {
+        self.state.restart(self.backend);
+        self.position = 0;
+    }
+
     /// The number of positions used.
     pub fn position(&self) -> usize {
         self.position

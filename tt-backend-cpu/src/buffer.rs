@@ -5,6 +5,10 @@ use tt_dsl::{Dtype, HostBytes};
 use crate::memory::Memory;
 use crate::recycle::{LARGE, Recycled};
 
+/// Up to so many bytes, zeros are written into memory that is at hand: a state is used whole, and to
+/// clear it costs less than to have the system bring it in.
+const STATE: usize = 4 * LARGE;
+
 /// Elements of one dtype in host memory: memory of its own, or bytes shared with whoever mapped a
 /// file.
 ///
@@ -51,6 +55,12 @@ impl<E: Dtype> Buffer<E> {
         let bytes = len * E::BYTES;
         if bytes < LARGE {
             return Self(Storage::Owned(bytemuck::zeroed_vec(len)));
+        }
+        if bytes <= STATE
+            && let Some(mut memory) = Recycled::take(bytes)
+        {
+            memory.memory_mut().values_mut::<u8>(bytes).fill(0);
+            return Self(Storage::Recycled(memory, len));
         }
         Self(Storage::Zeroed(Memory::new(bytes, LARGE), len))
     }
@@ -159,6 +169,16 @@ mod tests {
             assert!(buffer.as_slice().len() == len && buffer.as_slice().iter().all(|x| x.to_bits() == 0));
             buffer.as_mut_slice()[len - 1] = bf16::ONE;
             assert_eq!(buffer.clone().as_slice()[len - 1], bf16::ONE);
+        }
+    }
+
+    #[test]
+    fn a_state_begins_anew_in_memory_that_was_used() {
+        let len = LARGE / 2;
+        for _ in 0..3 {
+            let mut buffer = Buffer::<Bf16>::zeros(len);
+            assert!(buffer.as_slice().iter().all(|x| x.to_bits() == 0));
+            buffer.as_mut_slice().fill(bf16::ONE);
         }
     }
 

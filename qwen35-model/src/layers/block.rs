@@ -30,6 +30,17 @@ pub struct Layer<B: Backend, C: Config> {
     mlp: Mlp<B, C>,
 }
 
+impl<B: Backend, C: Config> LayerState<B, C> {
+    /// Makes it what it was before the first token. A cache stays as it is: of its keys and values
+    /// none are read that a sequence has not written.
+    pub fn restart(&mut self, b: &B) {
+        match self {
+            Self::Attention(_) => {}
+            Self::DeltaNet(state) => *state = DeltaNetState::new(b),
+        }
+    }
+}
+
 impl<B: Backend, C: Config> Layer<B, C> {
     /// Stages layer `index`, whose weights stand at `at`.
     pub(crate) fn load(index: usize, at: &Weights<'_, B>) -> Result<Self, CheckpointError> {

@@ -2,7 +2,7 @@
 
 use super::peer::Speeds;
 use qwen35_model::checkpoint::Verified;
-use qwen35_model::{Config, Cost, Model, Prefill, Sequence, SequenceError};
+use qwen35_model::{Config, Cost, Prefill, Sequence, SequenceError};
 use std::time::Instant;
 use tt_backend_cpu::limits;
 use tt_backend_cpu::pool::Pool;
@@ -59,11 +59,12 @@ pub(super) fn ids<C: Config>(count: usize) -> Vec<u32> {
 /// Parts of a round's decode, each with a measurement of the read limit before it.
 const TURNS: usize = 4;
 
-/// One round. The limits and our run take turns, and each is a mean over its own: on a machine that
+/// One round with a sequence that there is: only in the first of them does the system bring in the
+/// cache's memory. The limits and our run take turns, and each is a mean over its own: on a machine that
 /// others use too, the best moment of the one says nothing of the other.
 pub(super) fn round<B: Backend, C: Config>(
     b: &B,
-    model: &Model<B, C>,
+    sequence: &mut Sequence<'_, B, C>,
     verified: &Verified<'_, C>,
     pool: &Pool,
     plan: &Plan,
@@ -76,22 +77,22 @@ pub(super) fn round<B: Backend, C: Config>(
     let multiply_before = multiply();
     let prompt = ids::<C>(plan.prefill);
     let start = Instant::now();
-    let mut sequence = Sequence::new(b, model);
+    sequence.restart();
     let logits = sequence.append(&prompt, Prefill::OneShot)?;
     b.download(&b.argmax(&logits)).map_err(SequenceError::Backend)?;
     let prefill_time = start.elapsed().as_secs_f64();
-    drop((sequence, logits));
+    drop(logits);
 
     let multiply_limit = (multiply_before + multiply()) / 2.0;
-    let mut sequence = Sequence::new(b, model);
+    sequence.restart();
     // The first step also makes what the others use again.
-    let mut token = step(b, &mut sequence, 1)?;
+    let mut token = step(b, sequence, 1)?;
     let (mut decode_time, mut read_time) = (0.0, 0.0);
     for turn in 0..TURNS {
         read_time += limits::read_time(pool, &weights).as_secs_f64();
         let start = Instant::now();
         for _ in turn * plan.decode / TURNS..(turn + 1) * plan.decode / TURNS {
-            token = step(b, &mut sequence, token)?;
+            token = step(b, sequence, token)?;
         }
         decode_time += start.elapsed().as_secs_f64();
     }

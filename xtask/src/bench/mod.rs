@@ -23,7 +23,7 @@ use measure::{Plan, Round};
 use peer::{Peer, PeerError};
 use qwen35_model::checkpoint::{CheckpointError, Verified};
 use qwen35_model::known::ForConfig;
-use qwen35_model::{Config, LoadError, Model, SequenceError};
+use qwen35_model::{Config, LoadError, Model, Sequence, SequenceError};
 use std::error::Error;
 use std::sync::Arc;
 use tt_backend_cpu::kernels::{Plain, Simd};
@@ -242,9 +242,10 @@ impl<C: Config> Job<'_, C> {
         bench: &mut Bench,
     ) -> Result<(), BenchError> {
         let limits = Pool::new(threads);
+        let mut sequence = Sequence::new(b, model);
         let mut rounds = Vec::new();
         for _ in 0..self.plan.rounds {
-            let mut round = measure::round(b, model, self.verified, &limits, self.plan)
+            let mut round = measure::round(b, &mut sequence, self.verified, &limits, self.plan)
                 .map_err(|error: SequenceError<B::Error>| failed(label, &error))?;
             for peer in self.peers {
                 round.peers.push(peer.run()?);
