@@ -99,7 +99,8 @@ impl<'m, B: Backend, C: Config> Sequence<'m, B, C> {
         Self { backend, ..self }
     }
 
-    /// Makes it empty. Its cache keeps its memory, which the system need not bring in again.
+    /// Makes it empty. Its cache keeps its memory, which the system need not bring in again. After a
+    /// failure of the backend make a new one instead.
     pub fn restart(&mut self) {
         self.state.restart(self.backend);
         self.position = 0;

@@ -28,9 +28,11 @@ const LINES: usize = 4;
 #[derive(Default)]
 pub(super) struct Ahead {
     order: Mutex<Order>,
-    /// Raised whenever `next` is another.
+    /// Raised whenever another operand comes next.
     turn: AtomicU64,
+    /// The next operand's address. Read without the lock, so it may not be that of `len`: a hint too.
     first: AtomicUsize,
+    /// Its length; 0 if none is known.
     len: AtomicUsize,
 }
 
@@ -39,7 +41,9 @@ type Place = (usize, usize);
 
 #[derive(Default)]
 struct Order {
+    /// What came after the operand at an address, the last time.
     followers: HashMap<usize, Place>,
+    /// The address of the operand that is read now.
     last: usize,
 }
 

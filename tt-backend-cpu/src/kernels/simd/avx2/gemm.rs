@@ -328,7 +328,7 @@ impl Part<'_> {
         let (w, _) = self.w[..self.length * COLUMNS].as_chunks::<COLUMNS>();
         // Several steps at a time: counting takes the multipliers' ports.
         for (x, w) in x.as_chunks::<UNROLL>().0.iter().zip(w.as_chunks::<UNROLL>().0) {
-            // These steps' share of a band is less than two lines.
+            // These steps' share of a band is less than two lines, of 16 values each.
             for line in [0, LINE / 2] {
                 let ahead = x.as_ptr().cast::<f32>().wrapping_add(AHEAD + line);
                 _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
