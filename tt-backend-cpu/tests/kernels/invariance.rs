@@ -3,6 +3,7 @@
 
 use half::bf16;
 use proptest::prelude::*;
+use proptest::sample::select;
 use tt_backend_cpu::kernels::{
     AttentionCache, AttentionDims, AttentionInputs, ConvDims, DeltaDims, DeltaInputs, Kernels, LinearDims,
     Plain, Simd, Span,
@@ -55,12 +56,15 @@ proptest! {
 
     /// All rows at once, with padding, and row by row.
     #[test]
-    fn attention_steps(rows in 1..11usize, start in 0..30usize, group in 1..6usize, seed: u64) {
-        let dims = AttentionDims { heads: 2 * group, kv_heads: 2, head_dim: 24, context: 48 };
-        let (q_row, kv_row) = (dims.heads * 24, dims.kv_heads * 24);
+    fn attention_steps(
+        rows in 1..11usize, start in 0..30usize, group in 1..8usize, width in select(&[16usize, 24, 32][..]),
+        seed: u64,
+    ) {
+        let dims = AttentionDims { heads: 2 * group, kv_heads: 2, head_dim: width, context: 48 };
+        let (q_row, kv_row) = (dims.heads * width, dims.kv_heads * width);
         let mut values = Values::new(seed, Kind::Finite);
         let (q, k, v) = (values.bf16s(rows * q_row), values.bf16s(rows * kv_row), values.bf16s(rows * kv_row));
-        let cached = values.bf16s(dims.kv_heads * dims.context * 24);
+        let cached = values.bf16s(dims.kv_heads * dims.context * width);
         every(|kernels, pool| {
             let attend = |span: Span, q: &[bf16], k: &[bf16], v: &[bf16], cache: &mut (Vec<bf16>, Vec<bf16>)| {
                 let mut out = vec![bf16::NAN; q.len()];
@@ -87,13 +91,15 @@ proptest! {
 
     /// The same past several chunks of positions, with as many rows as make many tasks.
     #[test]
-    fn attention_at_length(rows in 40..140usize, start in 400..1100usize, kv_heads in 1..4usize, seed: u64) {
-        const WIDTH: usize = 8;
-        let dims = AttentionDims { heads: 2 * kv_heads, kv_heads, head_dim: WIDTH, context: 1250 };
-        let (q_row, kv_row) = (dims.heads * WIDTH, kv_heads * WIDTH);
+    fn attention_at_length(
+        rows in 40..140usize, start in 400..1100usize, kv_heads in 1..4usize,
+        width in select(&[8usize, 16][..]), seed: u64,
+    ) {
+        let dims = AttentionDims { heads: 2 * kv_heads, kv_heads, head_dim: width, context: 1250 };
+        let (q_row, kv_row) = (dims.heads * width, kv_heads * width);
         let mut values = Values::new(seed, Kind::Finite);
         let (q, k, v) = (values.bf16s(rows * q_row), values.bf16s(rows * kv_row), values.bf16s(rows * kv_row));
-        let cached = values.bf16s(kv_heads * dims.context * WIDTH);
+        let cached = values.bf16s(kv_heads * dims.context * width);
         let attend = |kernels: &dyn Kernels, threads: usize, pieces: &[usize]| {
             let (mut k_cache, mut v_cache) = (cached.clone(), cached.clone());
             let (mut all, mut first) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Causal attention with a cache: two products of many rows, and a softmax between them.
+//! Causal attention with a cache: two products, and a softmax between them.
 //!
 //! The query heads that share a key head are rows of one product with its keys. A *block* is the
 //! query heads of one key head in some rows of the input; a *chunk* is some positions of the
@@ -11,6 +11,13 @@
 //! - exponentials, and values weighted by them, are summed from the first position of a chunk to
 //!   its last, and the sums of the chunks from the first chunk to the last; over positions that
 //!   the row may see, and no others: infinities behind them do not reach it.
+//!
+//! The products are those of [`few`] rows, as in a decode step, or of [`many`]; these, too, give the
+//! same bits.
+
+mod few;
+mod many;
+mod softmax;
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -19,25 +26,19 @@ use half::bf16;
 
 use super::super::isa::Avx2;
 use super::super::split::strips;
-use super::exp::exp;
-use super::lanes::{
-    BLOCK, evens, load, load_bf16, load_some, odds, paired, rounded, store, store_block, sum, widened,
-};
-use super::pack::{LANES, interleave};
+use super::lanes::{BLOCK, store, widened};
 use super::scratch;
-use super::tile::{Operand, Rows, column};
+use super::tile::{Operand, Rows};
 use crate::kernels::reference::{append, check_attention};
 use crate::kernels::{AttentionCache, AttentionDims, AttentionInputs, Span};
 use crate::pool::Pool;
+use softmax::{divide, exponentials, scale_and_max};
 
 /// Rows of the input in a block.
 const ROWS: usize = 32;
 
 /// Positions of a chunk.
 const CHUNK: usize = 512;
-
-/// Positions whose keys or values are packed at a time: a part of a chunk.
-const STEP: usize = 64;
 
 /// Positions whose scores are computed at once.
 const PANEL: usize = BLOCK;
@@ -82,6 +83,7 @@ pub(in super::super) fn attention(
 }
 
 /// What all blocks read.
+#[derive(Clone, Copy)]
 struct Shared<'a> {
     /// What is marked with these instructions may be called.
     _isa: Avx2,
@@ -118,6 +120,28 @@ impl Block {
     /// The length of a row of scores: whole panels, and not a power of two.
     fn stride(self) -> usize {
         self.seen.next_multiple_of(PANEL) + PANEL
+    }
+}
+
+/// Rows of a block that see the same.
+struct Seeing {
+    rows: Range<usize>,
+    /// How many of the positions in question, from the first on.
+    positions: usize,
+}
+
+/// The keys or values of a head, as they lie in the cache.
+#[derive(Clone, Copy)]
+struct Cached<'a> {
+    /// Of all positions.
+    values: &'a [bf16],
+    /// The values of one.
+    head_dim: usize,
+}
+
+impl<'a> Cached<'a> {
+    fn at(self, position: usize) -> &'a [bf16] {
+        &self.values[position * self.head_dim..][..self.head_dim]
     }
 }
 
@@ -271,50 +295,16 @@ impl Shared<'_> {
 
     /// The scores of some positions, at the beginning of the rows of `to`, up to whole panels.
     fn scores_from(&self, block: Block, positions: Range<usize>, queries: &[f32], to: &mut Rows<'_>) {
-        scratch::with(STEP * self.width() + BLOCK, |packed| {
+        let (keys, rows) = (self.cached(self.k, block.kv), block.rows);
+        let queries = Operand(queries, self.width());
+        if few::takes(rows, keys) {
             // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-            unsafe { self.multiply_keys(block, positions, queries, to, packed) }
-        });
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    fn multiply_keys(
-        &self,
-        block: Block,
-        positions: Range<usize>,
-        queries: &[f32],
-        Rows(to, stride): &mut Rows<'_>,
-        packed: &mut [f32],
-    ) {
-        let (head_dim, width) = (self.dims.head_dim, self.width());
-        let keys = self.cached(self.k, block.kv);
-        let queries = Operand(queries, width);
-        let panel_size = PANEL * width;
-        for step in steps(positions.clone(), STEP) {
-            for (panel, packed) in steps(step.clone(), PANEL).zip(packed.chunks_mut(panel_size)) {
-                fetch(&keys[panel.start * head_dim..], 2 * panel_size, panel_size);
-                for half in [0, LANES] {
-                    let mut rows: [&[bf16]; LANES] = [&[]; LANES];
-                    for (r, row) in rows.iter_mut().enumerate() {
-                        let position = panel.start + half + r;
-                        if position < panel.end {
-                            *row = &keys[position * head_dim..(position + 1) * head_dim];
-                        }
-                    }
-                    interleave(rows, PANEL, &mut packed[half..]);
-                }
-            }
-            for first in (0..block.rows).step_by(6) {
-                let rows = (block.rows - first).min(6);
-                let queries = Operand(&queries.0[first * width..], width);
-                for (panel, keys) in steps(step.clone(), PANEL).zip(packed.chunks(panel_size)) {
-                    let to = &mut to[first * *stride + panel.start - positions.start..];
-                    for r in 0..rows {
-                        to[r * *stride..][..PANEL].fill(0.0);
-                    }
-                    column(rows, Rows(to, *stride), queries, width, Operand(keys, PANEL));
-                }
-            }
+            unsafe { few::scores(keys, positions, rows, queries, to) }
+        } else {
+            scratch::with(many::packed(self.width()), |packed| {
+                // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+                unsafe { many::scores(keys, positions, rows, queries, to, packed) }
+            });
         }
     }
 
@@ -334,63 +324,43 @@ impl Shared<'_> {
     /// Adds to each row of `sums`, arranged, the values of some positions, as weighted in the
     /// beginning of the rows of `weights`.
     fn mix(&self, block: Block, positions: Range<usize>, weights: Operand<'_>, sums: &mut [f32]) {
-        scratch::with(STEP * self.width(), |packed| {
-            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-            unsafe { self.multiply_values(block, positions, weights, sums, packed) }
+        let values = self.cached(self.v, block.kv);
+        let sums = &mut Rows(sums, self.width());
+        if few::takes(block.rows, values) {
+            for seen in self.seeing(block, &positions) {
+                // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+                unsafe { few::mix(values, positions.start, seen, weights, sums) }
+            }
+            return;
+        }
+        scratch::with(many::packed(self.width()), |packed| {
+            for step in steps(positions.clone(), many::STEP) {
+                let weights = Operand(&weights.0[step.start - positions.start..], weights.1);
+                // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+                unsafe { many::pack_values(values, step.clone(), packed) };
+                for seen in self.seeing(block, &step) {
+                    // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+                    unsafe { many::mix(packed, step.len(), seen, weights, sums) }
+                }
+            }
         });
     }
 
-    #[target_feature(enable = "avx2,fma")]
-    fn multiply_values(
-        &self,
-        block: Block,
-        positions: Range<usize>,
-        Operand(weights, stride): Operand<'_>,
-        sums: &mut [f32],
-        packed: &mut [f32],
-    ) {
-        let (head_dim, width, group) = (self.dims.head_dim, self.width(), self.dims.group());
-        let values = self.cached(self.v, block.kv);
-        // Positions that all rows see.
-        let common = self.seen(block, 0);
-        for step in steps(positions.clone(), STEP) {
-            // Panel after panel of 16 dims, all positions of the step in each.
-            let panel_size = step.len() * BLOCK;
-            for (i, position) in step.clone().enumerate() {
-                let value = &values[position * head_dim..(position + 1) * head_dim];
-                fetch(value, 16 * head_dim, head_dim);
-                for (panel, value) in value.chunks(BLOCK).enumerate() {
-                    let value = load_bf16(value);
-                    let (eights, _) = packed[panel * panel_size + i * BLOCK..].as_chunks_mut::<8>();
-                    store(&mut eights[0], evens(value));
-                    store(&mut eights[1], odds(value));
-                }
-            }
-            let weights = &weights[step.start - positions.start..];
-            let mut add = |first: usize, rows: usize, seen: usize| {
-                for panel in 0..width / BLOCK {
-                    let values = Operand(&packed[panel * panel_size..][..panel_size], BLOCK);
-                    let sums = Rows(&mut sums[first * width + panel * BLOCK..], width);
-                    column(rows, sums, Operand(&weights[first * stride..], stride), seen, values);
-                }
-            };
-            if step.end <= common {
-                for first in (0..block.rows).step_by(6) {
-                    add(first, (block.rows - first).min(6), step.len());
-                }
-            } else {
-                for first in (0..block.rows).step_by(group) {
-                    let seen = self.seen(block, first).clamp(step.start, step.end) - step.start;
-                    add(first, group, seen);
-                }
-            }
-        }
+    /// Divides the rows of a block so that those of a part see the same of some positions.
+    fn seeing(&self, block: Block, positions: &Range<usize>) -> impl Iterator<Item = Seeing> {
+        // All see what the first sees.
+        let alike = if positions.end <= self.seen(block, 0) { block.rows } else { self.dims.group() };
+        let (this, positions) = (*self, positions.clone());
+        (0..block.rows).step_by(alike).map(move |first| Seeing {
+            rows: first..block.rows.min(first + alike),
+            positions: this.seen(block, first).clamp(positions.start, positions.end) - positions.start,
+        })
     }
 
     /// The keys or values of a head.
-    fn cached<'c>(&self, cache: &'c [bf16], kv: usize) -> &'c [bf16] {
+    fn cached<'c>(&self, cache: &'c [bf16], kv: usize) -> Cached<'c> {
         let size = self.dims.context * self.dims.head_dim;
-        &cache[kv * size..(kv + 1) * size]
+        Cached { values: &cache[kv * size..(kv + 1) * size], head_dim: self.dims.head_dim }
     }
 
     /// `sums += part`.
@@ -424,51 +394,5 @@ fn fetch(from: &[bf16], ahead: usize, count: usize) {
 fn widen(from: &[bf16], to: &mut [f32]) {
     for (i, to) in to.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         store(to, widened(&from[from.len().min(8 * i)..]));
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn scale_and_max(products: &mut [f32], scale: f32) -> f32 {
-    let factor = _mm256_set1_ps(scale);
-    let mut best = _mm256_set1_ps(f32::NEG_INFINITY);
-    let (eights, rest) = products.as_chunks_mut::<8>();
-    for eight in eights {
-        let scaled = _mm256_mul_ps(load(eight), factor);
-        store(eight, scaled);
-        // Of a NaN and a number the maximum is its second operand.
-        best = _mm256_max_ps(scaled, best);
-    }
-    let mut lanes = [0.0; 8];
-    store(&mut lanes, best);
-    rest.iter_mut().for_each(|s| *s *= scale);
-    lanes.iter().chain(&*rest).copied().fold(f32::NEG_INFINITY, f32::max)
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn exponentials(scores: &mut [f32], max: f32) -> f32 {
-    let largest = _mm256_set1_ps(max);
-    let mut sums = _mm256_setzero_ps();
-    for scores in scores.chunks_mut(8) {
-        let count = scores.len();
-        let mut lanes = [f32::NEG_INFINITY; 8];
-        lanes[..count].copy_from_slice(scores);
-        // What a last eight is filled up with becomes zero; or NaN, if all scores are minus
-        // infinity, and then so is every exponential.
-        let e = exp(_mm256_sub_ps(load(&lanes), largest));
-        sums = _mm256_add_ps(sums, e);
-        let weights = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(rounded(e)));
-        store(&mut lanes, weights);
-        scores.copy_from_slice(&lanes[..count]);
-    }
-    sum(sums)
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn divide(sums: &[f32], total: f32, out: &mut [bf16]) {
-    let total = _mm256_set1_ps(total);
-    for (sums, out) in sums.chunks_exact(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        let even = _mm256_div_ps(load_some(sums), total);
-        let odd = _mm256_div_ps(load_some(&sums[8..]), total);
-        store_block(out, paired(rounded(even), rounded(odd)));
     }
 }
