@@ -1,9 +1,8 @@
 //! The gated delta rule in chunks: a handful of small matrix products for each head and chunk.
 //!
 //! The formula and its order are those of the reference, with multiplications and additions
-//! fused. Where the reference sums over the rows down to the diagonal, so does this: a product
-//! with a triangle goes row by row, rather than over zeros above the diagonal, which an
-//! infinity would turn into NaN.
+//! fused. Where the reference sums over the rows down to the diagonal, so does this, rather than over
+//! zeros above the diagonal, which an infinity would turn into NaN.
 
 use std::arch::x86_64::*;
 
@@ -128,7 +127,7 @@ impl Chunk {
         let rows = outs.len();
         self.read(inputs, head, first, rows);
         self.multiply_keys(rows);
-        self.solve(rows);
+        self.solve();
         self.correct();
         self.output(rows);
         self.advance(rows);
@@ -181,12 +180,9 @@ impl Chunk {
     }
 
     /// `U` and `-W`, from the first row down.
-    fn solve(&mut self, rows: usize) {
-        for i in 1..rows {
-            let a = &self.a.row(i)[..i];
-            self.v.row_add_product_above(self.isa, i, a);
-            self.w.row_add_product_above(self.isa, i, a);
-        }
+    fn solve(&mut self) {
+        self.v.substitute(self.isa, &self.a);
+        self.w.substitute(self.isa, &self.a);
     }
 
     /// `V' = U - W S`.
@@ -202,10 +198,7 @@ impl Chunk {
         }
         self.o.clear(rows);
         self.o.add_product(self.isa, &self.q, self.dims.key_dim, &self.s);
-        for i in 0..rows {
-            let scores = &self.scores.row(i)[..=i];
-            self.o.row_add_product(self.isa, i, scores, &self.v);
-        }
+        self.o.add_triangle_product(self.isa, &self.scores, &self.v);
     }
 
     /// `S = exp(G_last) S + (K ∘ exp(G_last - G))^T V'`.

@@ -43,7 +43,7 @@ const BAND: usize = DEPTH * ROWS + BLOCK;
 /// Values of a packed panel.
 const PANEL: usize = DEPTH * COLUMNS;
 /// Steps of K at a time: a part of [`BLOCK`].
-const UNROLL: usize = 4;
+const UNROLL: usize = 8;
 /// Weights in a line of the cache.
 const LINE: usize = 32;
 /// How far ahead of its use a band is asked for, in values: the first-level cache holds little beside
@@ -328,8 +328,8 @@ impl Part<'_> {
         let (w, _) = self.w[..self.length * COLUMNS].as_chunks::<COLUMNS>();
         // Several steps at a time: counting takes the multipliers' ports.
         for (x, w) in x.as_chunks::<UNROLL>().0.iter().zip(w.as_chunks::<UNROLL>().0) {
-            // These steps' share of a band is less than two lines, of 16 values each.
-            for line in [0, LINE / 2] {
+            // These steps' share of a band is three lines, of 16 values each.
+            for line in [0, 16, 32] {
                 let ahead = x.as_ptr().cast::<f32>().wrapping_add(AHEAD + line);
                 _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
             }

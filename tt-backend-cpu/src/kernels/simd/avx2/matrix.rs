@@ -4,6 +4,7 @@
 //! computed of the filling is never read.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use super::super::isa::Avx2;
 use super::lanes::{load_some, store};
@@ -75,20 +76,43 @@ impl Matrix {
         unsafe { set_transposed(self, a) }
     }
 
-    /// Row `i` += `a` times the first `a.len()` rows of `b`.
-    pub(super) fn row_add_product(&mut self, _: Avx2, i: usize, a: &[f32], b: &Matrix) {
+    /// `self += a b`, where of a row of `a` the elements up to the diagonal count, and no others.
+    pub(super) fn add_triangle_product(&mut self, _: Avx2, a: &Matrix, b: &Matrix) {
+        assert_eq!(a.rows, self.rows, "rows of a product");
         assert_eq!(b.width, self.width, "columns of a product");
-        assert!(a.len() <= b.rows, "a product's inner size");
-        // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-        unsafe { row_add_product(self.row_mut(i), a, Operand(&b.data, b.stride)) }
+        assert!(self.rows <= a.width && self.rows <= b.rows, "a triangle's size");
+        for rows in bands(self.rows) {
+            let (a, data) = (Operand(&a.data[rows.start * a.stride..], a.stride), &mut self.data);
+            let c = Rows(&mut data[rows.start * self.stride..], self.stride);
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { add_band(rows.len(), self.width, c, a, rows.start, Operand(&b.data, b.stride)) };
+            for i in rows.clone() {
+                let a = &a.0[(i - rows.start) * a.1..][rows.start..=i];
+                let b = Operand(&b.data[rows.start * b.stride..], b.stride);
+                // SAFETY: as above.
+                unsafe { row_add_product(self.row_mut(i), a, b) }
+            }
+        }
     }
 
-    /// Row `i` += `a` times the first `a.len()` rows of the matrix itself, all above row `i`.
-    pub(super) fn row_add_product_above(&mut self, _: Avx2, i: usize, a: &[f32]) {
-        assert!(a.len() <= i, "only rows above");
-        let (above, row) = self.data.split_at_mut(i * self.stride);
-        // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
-        unsafe { row_add_product(&mut row[..self.width], a, Operand(above, self.stride)) }
+    /// From the first row to the last: each row += its row of `a`, of which the elements before the
+    /// diagonal count, times the rows above it as they have become.
+    pub(super) fn substitute(&mut self, _: Avx2, a: &Matrix) {
+        assert_eq!(a.rows, self.rows, "rows of a substitution");
+        assert!(self.rows <= a.width, "a triangle's size");
+        let (width, stride) = (self.width, self.stride);
+        for rows in bands(self.rows) {
+            let (above, from) = self.data.split_at_mut(rows.start * stride);
+            let a = Operand(&a.data[rows.start * a.stride..], a.stride);
+            // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
+            unsafe { add_band(rows.len(), width, Rows(from, stride), a, rows.start, Operand(above, stride)) };
+            for i in 1..rows.len() {
+                let (above, row) = from.split_at_mut(i * stride);
+                let a = &a.0[i * a.1..][rows.start..rows.start + i];
+                // SAFETY: as above.
+                unsafe { row_add_product(&mut row[..width], a, Operand(above, stride)) }
+            }
+        }
     }
 }
 
@@ -98,20 +122,41 @@ fn add_product(c: &mut Matrix, a: &Matrix, inner: usize, b: &Matrix, lower: bool
     // A strip of `b` stays in the first-level cache while it meets all rows.
     for column in (0..c.width).step_by(PAD) {
         let b = Operand(&b.data[column..], b.stride);
-        let mut i = 0;
-        while i < c.rows {
-            let count = c_rows(i, c.rows);
-            if !lower || column < i + count {
-                let c = Rows(&mut c.data[i * stride + column..], stride);
-                let a = Operand(&a.data[i * a.stride..], a.stride);
-                match count {
-                    6 => tile::<6, 2>(c, a, inner, b),
-                    4 => tile::<4, 2>(c, a, inner, b),
-                    _ => tile::<1, 2>(c, a, inner, b),
-                }
+        for rows in bands(c.rows) {
+            if !lower || column < rows.end {
+                let c = Rows(&mut c.data[rows.start * stride + column..], stride);
+                let a = Operand(&a.data[rows.start * a.stride..], a.stride);
+                add_tile(rows.len(), c, a, inner, b);
             }
-            i += count;
         }
+    }
+}
+
+/// A band's rows, at the beginning of `c` and of `a`: `width` columns of them.
+#[target_feature(enable = "avx2,fma")]
+fn add_band(
+    rows: usize,
+    width: usize,
+    Rows(c, stride): Rows<'_>,
+    a: Operand<'_>,
+    inner: usize,
+    Operand(b, b_stride): Operand<'_>,
+) {
+    if inner > 0 {
+        for column in (0..width).step_by(PAD) {
+            add_tile(rows, Rows(&mut c[column..], stride), a, inner, Operand(&b[column..], b_stride));
+        }
+    }
+}
+
+/// [`PAD`] columns of a band.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add_tile(rows: usize, c: Rows<'_>, a: Operand<'_>, inner: usize, b: Operand<'_>) {
+    match rows {
+        6 => tile::<6, 2>(c, a, inner, b),
+        4 => tile::<4, 2>(c, a, inner, b),
+        _ => tile::<1, 2>(c, a, inner, b),
     }
 }
 
@@ -132,15 +177,21 @@ fn set_transposed(c: &mut Matrix, a: &Matrix) {
     }
 }
 
-/// How many rows are computed at once from row `i` on.
-fn c_rows(i: usize, rows: usize) -> usize {
-    match rows - i {
-        // What is left is better two fours than a six and two ones.
-        8 => 4,
-        6.. => 6,
-        4.. => 4,
-        _ => 1,
-    }
+/// The rows that are computed at once.
+fn bands(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let count = match rows - first {
+            0 => return None,
+            // What is left is better two fours than a six and two ones.
+            8 => 4,
+            6.. => 6,
+            4.. => 4,
+            _ => 1,
+        };
+        first += count;
+        Some(first - count..first)
+    })
 }
 
 /// `c += a b` for one row.
