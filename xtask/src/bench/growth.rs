@@ -17,10 +17,10 @@ pub struct Point {
     pub context: usize,
     /// Tokens a second of the prefill since the point before.
     pub prefill: f64,
-    /// Bytes a second that all cores could read at that moment.
-    pub read_limit: f64,
     /// Median seconds of a step, on each backend.
     pub seconds: Vec<f64>,
+    /// Bytes a second that as many threads as each backend's could read at that moment.
+    pub read_limits: Vec<f64>,
 }
 
 /// The points of a backend.
@@ -37,17 +37,17 @@ impl Growth {
     pub fn expected<C: Config>(&self, index: usize, point: &Point) -> f64 {
         let Some(first) = self.points.first() else { return 0.0 };
         let further = point.context.saturating_sub(first.context) as u64 * Cost::<C>::KV_BYTES_PER_TOKEN;
-        first.seconds[index] + further as f64 / point.read_limit
+        first.seconds[index] + further as f64 / point.read_limits[index]
     }
 }
 
 /// One sequence that grows from context to context, decoded for a few steps at each by every one of
-/// `backends`, which must be able to use each other's tensors.
+/// `backends`, which must be able to use each other's tensors; `pools` have as many threads as they.
 pub(super) fn measure<B: Backend, C: Config>(
     backends: &[(&str, &B)],
     model: &Model<B, C>,
     verified: &Verified<'_, C>,
-    pool: &Pool,
+    pools: &[Pool],
     contexts: &[usize],
 ) -> Result<Growth, SequenceError<B::Error>> {
     let labels = backends.iter().map(|(label, _)| (*label).to_owned()).collect();
@@ -75,8 +75,8 @@ pub(super) fn measure<B: Backend, C: Config>(
             seconds.push(median(times.into_iter()));
         }
         sequence = sequence.continued_on(widest);
-        let read_limit = limits::read_rate(pool, &verified.each(), 2);
-        points.push(Point { context, prefill, read_limit, seconds });
+        let read_limits = pools.iter().map(|pool| limits::read_rate(pool, &verified.each(), 2)).collect();
+        points.push(Point { context, prefill, seconds, read_limits });
     }
     Ok(Growth { labels, points })
 }

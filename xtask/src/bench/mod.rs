@@ -210,7 +210,8 @@ impl<C: Config> Job<'_, C> {
         }
         let lent: Vec<(&str, &CpuBackend<K>)> =
             backends.iter().map(|(label, b, _)| (label.as_str(), b)).collect();
-        self.growth(&lent, &model, bench)
+        let threads: Vec<usize> = backends.iter().map(|&(_, _, threads)| threads).collect();
+        self.growth(&lent, &threads, &model, bench)
     }
 
     fn on_tenstorrent(&self, threads: &[u16], bench: &mut Bench) -> Result<(), BenchError> {
@@ -224,7 +225,7 @@ impl<C: Config> Job<'_, C> {
             let b = Tenstorrent::new(Arc::clone(&session));
             let model = self.load(&label, &b)?;
             self.rounds(&label, &b, &model, threads, bench)?;
-            self.growth(&[(label.as_str(), &b)], &model, bench)?;
+            self.growth(&[(label.as_str(), &b)], &[threads], &model, bench)?;
         }
         Ok(())
     }
@@ -259,14 +260,15 @@ impl<C: Config> Job<'_, C> {
     fn growth<B: Backend>(
         &self,
         backends: &[(&str, &B)],
+        threads: &[usize],
         model: &Model<B, C>,
         bench: &mut Bench,
     ) -> Result<(), BenchError> {
         if self.contexts.is_empty() {
             return Ok(());
         }
-        let all = Pool::with_all_cores();
-        let growth = growth::measure(backends, model, self.verified, &all, self.contexts)
+        let pools: Vec<Pool> = threads.iter().map(|&threads| Pool::new(threads)).collect();
+        let growth = growth::measure(backends, model, self.verified, &pools, self.contexts)
             .map_err(|error| failed(backends.first().map_or("", |(label, _)| label), &error))?;
         bench.growths.push(growth);
         Ok(())

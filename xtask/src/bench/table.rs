@@ -94,7 +94,7 @@ fn versus(name: &str, index: usize, rounds: &[Round]) -> String {
 
 fn growth_table<C: Config>(growth: &Growth) -> String {
     let mut out = format!(
-        "\nA decode step after n tokens. Expected: the first point's time and n x {} bytes at the read limit.\n\n{:>8}",
+        "\nA decode step after n tokens. Expected: the first point's time, and for each further token\n{} bytes at what its threads can read.\n\n{:>8}",
         Cost::<C>::KV_BYTES_PER_TOKEN,
         "n"
     );
