@@ -2,27 +2,15 @@
 
 #![cfg(test)]
 
+#[path = "support/command.rs"]
+mod command;
 mod support;
 
+use command::run;
 use safetensors::Dtype;
 use serde_json::json;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 use support::Copy;
-
-fn run(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_qwen35"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The command may refuse its arguments and end before it reads.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
-}
 
 /// Runs the command and checks that it refuses in one line, with all of `words` in it.
 fn refuses(arguments: &[&str], input: &[u8], words: &[&str]) {

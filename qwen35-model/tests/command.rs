@@ -2,24 +2,15 @@
 
 #![cfg(test)]
 
+#[path = "support/command.rs"]
+mod command;
+
+use command::run;
 use safetensors::SafeTensors;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../goldens/tiny");
-
-fn run(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_qwen35"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
-}
 
 /// The text on standard output of a run that succeeds.
 fn text(arguments: &[&str], input: &str) -> String {

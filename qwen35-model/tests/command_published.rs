@@ -3,30 +3,19 @@
 
 #![cfg(test)]
 
+#[path = "support/command.rs"]
+mod command;
 mod support;
 
+use command::run;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use support::{Copy, Stored, TINY, Tensors};
 
 /// A conversation as one text: what the tiny model, which knows one book, can go on with.
 const PLAIN: &str = "{% for message in messages %}{{ message.content }}{% endfor %}";
-
-fn run(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_qwen35"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that fails early does not read its input.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
 
 /// Whether it succeeded, standard output and standard error.
 fn outcome(output: Output) -> (bool, String, String) {
