@@ -42,17 +42,17 @@ impl Growth {
 }
 
 /// One sequence that grows from context to context, decoded for a few steps at each by every one of
-/// `backends`, which must be able to use each other's tensors; `pools` have as many threads as they.
+/// `backends`, each with its label and its threads, which must be able to use each other's tensors.
 pub(super) fn measure<B: Backend, C: Config>(
-    backends: &[(&str, &B)],
+    backends: &[(&str, &B, usize)],
     model: &Model<B, C>,
     verified: &Verified<'_, C>,
-    pools: &[Pool],
     contexts: &[usize],
 ) -> Result<Growth, SequenceError<B::Error>> {
-    let labels = backends.iter().map(|(label, _)| (*label).to_owned()).collect();
+    let labels = backends.iter().map(|(label, ..)| (*label).to_owned()).collect();
+    let pools: Vec<Pool> = backends.iter().map(|&(_, _, threads)| Pool::new(threads)).collect();
     let mut points = Vec::new();
-    let Some(&(_, widest)) = backends.last() else { return Ok(Growth { labels, points }) };
+    let Some(&(_, widest, _)) = backends.last() else { return Ok(Growth { labels, points }) };
     let mut sequence = Sequence::new(widest, model);
     for &context in contexts {
         let missing = context.saturating_sub(sequence.position());
@@ -63,7 +63,7 @@ pub(super) fn measure<B: Backend, C: Config>(
         }
         let prefill = missing as f64 / start.elapsed().as_secs_f64();
         let mut seconds = Vec::new();
-        for (_, b) in backends {
+        for (_, b, _) in backends {
             sequence = sequence.continued_on(b);
             let mut times = Vec::new();
             let mut token = 1;

@@ -208,10 +208,9 @@ impl<C: Config> Job<'_, C> {
         for (label, b, threads) in &backends {
             self.rounds(label, b, &model, *threads, bench)?;
         }
-        let lent: Vec<(&str, &CpuBackend<K>)> =
-            backends.iter().map(|(label, b, _)| (label.as_str(), b)).collect();
-        let threads: Vec<usize> = backends.iter().map(|&(_, _, threads)| threads).collect();
-        self.growth(&lent, &threads, &model, bench)
+        let lent: Vec<(&str, &CpuBackend<K>, usize)> =
+            backends.iter().map(|(label, b, threads)| (label.as_str(), b, *threads)).collect();
+        self.growth(&lent, &model, bench)
     }
 
     fn on_tenstorrent(&self, threads: &[u16], bench: &mut Bench) -> Result<(), BenchError> {
@@ -225,7 +224,7 @@ impl<C: Config> Job<'_, C> {
             let b = Tenstorrent::new(Arc::clone(&session));
             let model = self.load(&label, &b)?;
             self.rounds(&label, &b, &model, threads, bench)?;
-            self.growth(&[(label.as_str(), &b)], &[threads], &model, bench)?;
+            self.growth(&[(label.as_str(), &b, threads)], &model, bench)?;
         }
         Ok(())
     }
@@ -259,17 +258,15 @@ impl<C: Config> Job<'_, C> {
 
     fn growth<B: Backend>(
         &self,
-        backends: &[(&str, &B)],
-        threads: &[usize],
+        backends: &[(&str, &B, usize)],
         model: &Model<B, C>,
         bench: &mut Bench,
     ) -> Result<(), BenchError> {
         if self.contexts.is_empty() {
             return Ok(());
         }
-        let pools: Vec<Pool> = threads.iter().map(|&threads| Pool::new(threads)).collect();
-        let growth = growth::measure(backends, model, self.verified, &pools, self.contexts)
-            .map_err(|error| failed(backends.first().map_or("", |(label, _)| label), &error))?;
+        let growth = growth::measure(backends, model, self.verified, self.contexts)
+            .map_err(|error| failed(backends.first().map_or("", |(label, ..)| label), &error))?;
         bench.growths.push(growth);
         Ok(())
     }

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::isa::Avx2;
-use super::lanes::{BLOCK, load, store};
+use super::lanes::{BLOCK, LINE, load, store};
 use super::linear::Output;
 use super::pack::{LANES, interleave, interleave_and_fetch};
 use super::scratch;
@@ -44,8 +44,6 @@ const BAND: usize = DEPTH * ROWS + BLOCK;
 const PANEL: usize = DEPTH * COLUMNS;
 /// Steps of K at a time: a part of [`BLOCK`].
 const UNROLL: usize = 8;
-/// Weights in a line of the cache.
-const LINE: usize = 32;
 /// How far ahead of its use a band is asked for, in values: the first-level cache holds little beside
 /// a panel.
 const AHEAD: usize = 384;
@@ -328,7 +326,7 @@ impl Part<'_> {
         let (w, _) = self.w[..self.length * COLUMNS].as_chunks::<COLUMNS>();
         // Several steps at a time: counting takes the multipliers' ports.
         for (x, w) in x.as_chunks::<UNROLL>().0.iter().zip(w.as_chunks::<UNROLL>().0) {
-            // These steps' share of a band is three lines, of 16 values each.
+            // These steps' share of a band is three lines, of 16 f32 each.
             for line in [0, 16, 32] {
                 let ahead = x.as_ptr().cast::<f32>().wrapping_add(AHEAD + line);
                 _mm_prefetch::<_MM_HINT_T0>(ahead.cast());

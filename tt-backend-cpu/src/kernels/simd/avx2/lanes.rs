@@ -13,6 +13,9 @@ use half::bf16;
 /// How many bf16 are loaded at once.
 pub(super) const BLOCK: usize = 16;
 
+/// How many bf16 lie in a line of the cache.
+pub(super) const LINE: usize = 32;
+
 /// Widens a row and puts each block of 16 in the order of [`evens`] and [`odds`]: values 0, 2,
 /// .. 14, then 1, 3, .. 15. The last block is filled up with zeros.
 #[target_feature(enable = "avx2,fma")]

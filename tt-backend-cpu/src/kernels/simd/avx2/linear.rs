@@ -16,15 +16,12 @@ use half::bf16;
 use super::super::isa::Avx2;
 use super::super::split::strips;
 use super::gemm::gemm;
-use super::lanes::{BLOCK, arrange, evens, load, load_bf16, odds, rounded, store_bf16, sum};
+use super::lanes::{BLOCK, LINE, arrange, evens, load, load_bf16, odds, rounded, store_bf16, sum};
 use crate::kernels::LinearDims;
 use crate::pool::Pool;
 
 /// Multiplications in about a nanosecond.
 const SPEED: usize = 8;
-
-/// Weights in a line of the cache.
-const LINE: usize = 32;
 
 /// How many weights to use for all rows before the next are read: they stay in the second
 /// level cache.

@@ -5,13 +5,10 @@ use std::arch::x86_64::*;
 
 use half::bf16;
 
-use super::lanes::{BLOCK, evens, load_bf16, odds, store};
+use super::lanes::{BLOCK, LINE, evens, load_bf16, odds, store};
 
 /// Rows that are transposed at once: one a lane.
 pub(super) const LANES: usize = 8;
-
-/// Values in a line of the cache.
-const LINE: usize = 32;
 
 /// `to[k * stride + r] = rows[r][k]` as f32, for `k` up to the next multiple of 16 of the longest
 /// row. Rows that are shorter, or empty, are filled up with zeros.

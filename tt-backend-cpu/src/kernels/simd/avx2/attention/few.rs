@@ -10,16 +10,13 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::super::lanes::{BLOCK, evens, load, odds, store};
+use super::super::lanes::{BLOCK, LINE, evens, load, odds, store};
 use super::super::pack::{LANES, transpose};
 use super::super::tile::{Operand, Rows};
 use super::{Cached, PANEL, Seeing, steps};
 
 /// Rows that are few: with more of them, to lay keys and values out anew is faster, or no slower.
 const FEW: usize = 32;
-
-/// Values in a line of the cache: sixteen dims of a panel are eight lines, one for each pair of dims.
-const LINE: usize = 32;
 
 /// Panels of keys between the one that is multiplied and the one that is asked for.
 const AHEAD: usize = 2;
@@ -59,10 +56,9 @@ pub(super) fn scores(
     }
 }
 
-/// Parts of at most six rows, for which there are registers, and the last not much smaller.
+/// Parts, of some rows, of at most six, for which there are registers; and the last not much smaller.
 fn parts(rows: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
-    let count = rows.len().div_ceil(6).max(1);
-    let most = rows.len().div_ceil(count).max(1);
+    let most = rows.len().div_ceil(rows.len().div_ceil(6));
     rows.clone().step_by(most).map(move |first| (first, (rows.end - first).min(most)))
 }
 
@@ -70,7 +66,7 @@ fn parts(rows: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
 ///
 /// # Panics
 ///
-/// If the queries, or the rows of `to`, are shorter than `R` rows of a head's dims, or of a panel.
+/// If a head's dims are no multiple of 16; if the queries, or the rows of `to`, are shorter than `R` rows of a head's dims, or of a panel.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn panel_scores<const R: usize>(
@@ -82,7 +78,7 @@ fn panel_scores<const R: usize>(
     let head_dim = keys.head_dim;
     // What the last panel is filled up with has scores, too, that nobody looks at.
     let keys: [&[bf16]; PANEL] = std::array::from_fn(|r| keys.at((panel.start + r).min(panel.end - 1)));
-    assert!(queries.len() >= (R - 1) * queries_stride + head_dim);
+    assert!(head_dim.is_multiple_of(BLOCK) && queries.len() >= (R - 1) * queries_stride + head_dim);
     let next = keys[0].as_ptr().wrapping_add(AHEAD * PANEL * head_dim);
     let mut sums = [[_mm256_setzero_ps(); 2]; R];
     for first in (0..head_dim).step_by(BLOCK) {
@@ -95,6 +91,7 @@ fn panel_scores<const R: usize>(
             *words = transpose(*words);
         }
         for (pair, (low, high)) in halves[0].into_iter().zip(halves[1]).enumerate() {
+            // These sixteen dims of a panel are eight lines, one for each pair of dims.
             _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(first * PANEL + pair * LINE).cast());
             let keys = [[evens(low), evens(high)], [odds(low), odds(high)]];
             for (k, keys) in keys.into_iter().enumerate() {
@@ -157,13 +154,9 @@ fn block_mix<const R: usize>(
     Operand(weights, weights_stride): Operand<'_>,
     Rows(sums, width): Rows<'_>,
 ) {
-    let count = positions.len();
-    if count == 0 {
-        return;
-    }
-    let head_dim = values.head_dim;
+    let (count, head_dim) = (positions.len(), values.head_dim);
     let values = &values.values[positions.start * head_dim + dim..];
-    assert!(values.len() >= (count - 1) * head_dim + BLOCK);
+    assert!(values.len() + head_dim >= count * head_dim + BLOCK);
     assert!(weights.len() >= (R - 1) * weights_stride + count);
     let mut both = [[_mm256_setzero_ps(); 2]; R];
     for (r, both) in both.iter_mut().enumerate() {

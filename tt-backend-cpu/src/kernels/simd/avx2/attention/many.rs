@@ -1,14 +1,15 @@
 //! The products of many rows with keys and values that are laid out anew for them, some positions
 //! at a time: widened once for all rows, and the keys transposed.
 
+use std::arch::x86_64::*;
 use std::ops::Range;
 
 use half::bf16;
 
-use super::super::lanes::{BLOCK, evens, load_bf16, odds, store};
+use super::super::lanes::{BLOCK, LINE, evens, load_bf16, odds, store};
 use super::super::pack::{LANES, interleave};
 use super::super::tile::{Operand, Rows, column};
-use super::{Cached, PANEL, Seeing, fetch, steps};
+use super::{Cached, PANEL, Seeing, steps};
 
 /// Positions that are packed at a time.
 pub(super) const STEP: usize = 64;
@@ -88,5 +89,14 @@ pub(super) fn mix(
             let sums = Rows(&mut sums[first * *width + dim..], *width);
             column((rows.end - first).min(6), sums, weights, positions, Operand(values, BLOCK));
         }
+    }
+}
+
+/// Asks for `count` values that lie `ahead` of the first of `from`. They need not exist.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn fetch(from: &[bf16], ahead: usize, count: usize) {
+    for value in (0..count).step_by(LINE) {
+        _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(ahead + value).cast());
     }
 }

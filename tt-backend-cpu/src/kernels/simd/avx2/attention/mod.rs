@@ -19,7 +19,6 @@ mod few;
 mod many;
 mod softmax;
 
-use std::arch::x86_64::*;
 use std::ops::Range;
 
 use half::bf16;
@@ -377,15 +376,6 @@ impl Shared<'_> {
             // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA.
             unsafe { divide(sums, *total, out) }
         }
-    }
-}
-
-/// Asks for `count` values that lie `ahead` of the first of `from`. They need not exist.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn fetch(from: &[bf16], ahead: usize, count: usize) {
-    for value in (0..count).step_by(32) {
-        _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(ahead + value).cast());
     }
 }
 
